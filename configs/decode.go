@@ -1,0 +1,247 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Load reads the file and decodes it into root. Its error is of type Problems
+// where the file could be read but is not right.
+func Load(path string, root Section) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading pipeline file: %w", err)
+	}
+	return Decode(path, data, root)
+}
+
+// Decode decodes data into root; name stands for the file in problems.
+func Decode(name string, data []byte, root Section) error {
+	d := &decoder{file: name}
+	n, err := document(data)
+	if err != nil {
+		return Problems{syntaxProblem(name, err)}
+	}
+	setDefaults(root)
+	d.section(n, "", root)
+	if len(d.problems) > 0 {
+		return d.problems.sorted()
+	}
+	return nil
+}
+
+// document returns the root node of the only document in data.
+func document(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("yaml: line 1: the file is empty")
+		}
+		return nil, err
+	}
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("yaml: line %d: a second document: put each pipeline in a file of its own", second.Line)
+	}
+	return resolve(doc.Content[0]), nil
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntaxProblem finds the line in an error of the YAML parser, which has no type.
+func syntaxProblem(name string, err error) Problem {
+	p := Problem{File: name, Line: 1, Column: 1, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if m := yamlLine.FindStringSubmatchIndex(p.Message); m != nil {
+		p.Line, _ = strconv.Atoi(p.Message[m[2]:m[3]])
+		p.Message = p.Message[:m[0]] + p.Message[m[1]:]
+	}
+	return p
+}
+
+// decoder walks the nodes and collects problems, so that all are reported at once.
+type decoder struct {
+	file     string
+	problems Problems
+}
+
+func (d *decoder) problem(n *yaml.Node, path, message string) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: n.Line, Column: n.Column, Path: path, Message: message})
+}
+
+// section decodes a mapping into s.
+func (d *decoder) section(n *yaml.Node, path string, s Section) {
+	n = resolve(n)
+	before := len(d.problems)
+	fields := declared(s)
+	for _, fd := range fields {
+		fd.setDefault()
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		n = &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}
+	}
+	if n.Kind != yaml.MappingNode {
+		d.problem(n, path, "want a section of `key: value`, got a "+nodeKind(n))
+		return
+	}
+	n = d.merged(n, path)
+	known := byKey(fields)
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if seen[k.Value] {
+			d.problem(k, join(path, k.Value), "stands twice in this section")
+			continue
+		}
+		seen[k.Value] = true
+		fd := known[k.Value]
+		if fd == nil {
+			d.problem(k, join(path, k.Value), "unknown key"+suggestion(k.Value, keys(fields)))
+			continue
+		}
+		if fd.kind != KindOneOf {
+			fd.decode(d, resolve(n.Content[i+1]), join(path, k.Value))
+		}
+	}
+	for _, fd := range fields {
+		d.checkPresence(n, path, fd, seen)
+	}
+	if c, ok := s.(Checker); ok && len(d.problems) == before {
+		c.Check(&At{d: d, node: n, path: path})
+	}
+}
+
+// checkPresence reports a missing field, and decodes a choice.
+func (d *decoder) checkPresence(n *yaml.Node, path string, fd *field, seen map[string]bool) {
+	if fd.kind == KindOneOf {
+		var given []string
+		for _, c := range fd.choices {
+			if seen[c.Key] {
+				given = append(given, c.Key)
+			}
+		}
+		switch len(given) {
+		case 1:
+			fd.decode(d, n, path)
+		case 0:
+			d.problem(n, path, fmt.Sprintf("says no %s: want one of %s", fd.doc, strings.Join(choiceKeys(fd), ", ")))
+		default:
+			d.problem(n, path, fmt.Sprintf("says more than one %s: %s", fd.doc, strings.Join(given, ", ")))
+		}
+		return
+	}
+	if fd.required() && !seen[fd.key] {
+		d.problem(n, path, fmt.Sprintf("the field %q is missing: %s", fd.key, strings.TrimSuffix(fd.doc, ".")))
+	}
+}
+
+// list calls item for each element of a sequence.
+func (d *decoder) list(n *yaml.Node, path string, item func(n *yaml.Node, path string)) {
+	n = resolve(n)
+	if n.Kind != yaml.SequenceNode {
+		d.problem(n, path, "want a list (lines that begin with `- `), got a "+nodeKind(n))
+		return
+	}
+	for i, c := range n.Content {
+		item(resolve(c), fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+// merged returns the mapping with its `<<` keys replaced by what they name; keys of
+// the mapping itself win.
+func (d *decoder) merged(n *yaml.Node, path string) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			merges = append(merges, n.Content[i+1])
+			continue
+		}
+		out.Content = append(out.Content, n.Content[i], n.Content[i+1])
+	}
+	for _, m := range merges {
+		m = resolve(m)
+		if m.Kind != yaml.MappingNode {
+			d.problem(m, path, "`<<` wants an anchor of a section")
+			continue
+		}
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if lookup(out, m.Content[i].Value) == nil {
+				out.Content = append(out.Content, m.Content[i], m.Content[i+1])
+			}
+		}
+	}
+	return out
+}
+
+// resolve follows aliases.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// lookup returns the value at a key of a mapping, nil where there is none.
+func lookup(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return resolve(n.Content[i+1])
+		}
+	}
+	return nil
+}
+
+func byKey(fields []*field) map[string]*field {
+	m := map[string]*field{}
+	for _, fd := range fields {
+		if fd.kind != KindOneOf {
+			m[fd.key] = fd
+			continue
+		}
+		for _, c := range fd.choices {
+			m[c.Key] = fd
+		}
+	}
+	return m
+}
+
+func keys(fields []*field) []string {
+	var ks []string
+	for _, fd := range fields {
+		if fd.kind == KindOneOf {
+			ks = append(ks, choiceKeys(fd)...)
+			continue
+		}
+		ks = append(ks, fd.key)
+	}
+	return ks
+}
+
+func choiceKeys(fd *field) []string {
+	ks := make([]string, len(fd.choices))
+	for i, c := range fd.choices {
+		ks[i] = c.Key
+	}
+	return ks
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	if key == "" {
+		return path
+	}
+	return path + "." + key
+}
