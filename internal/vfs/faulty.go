@@ -1,0 +1,193 @@
+package vfs
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Op names the operations that can be made to fail.
+type Op string
+
+// The operations of FS and File that Faulty counts and fails.
+const (
+	OpOpen     Op = "open"
+	OpRead     Op = "read"
+	OpWrite    Op = "write"
+	OpSync     Op = "sync"
+	OpTruncate Op = "truncate"
+	OpAllocate Op = "allocate"
+	OpRename   Op = "rename"
+	OpRemove   Op = "remove"
+	OpSyncDir  Op = "syncdir"
+)
+
+// Fault says which operation fails and how.
+type Fault struct {
+	Op   Op
+	Name string // only files whose name contains it; empty: all
+	Nth  int    // the n-th matching operation from now, counted from 1; 0 is 1
+	Keep bool   // and every one after it
+	Err  error  // what it returns; nil: EIO
+	// Short is for OpWrite: so many bytes are written before the error.
+	Short int
+}
+
+// Faulty wraps an FS and makes chosen operations fail. It also counts operations, and can bound the space files may
+// grow by. Safe for concurrent use.
+type Faulty struct {
+	FS
+
+	mu     sync.Mutex // guards all below
+	faults []*Fault
+	counts map[Op]int
+	sizes  map[string]int64
+	space  int64 // bytes that files may still grow by; negative: no bound
+}
+
+var _ FS = (*Faulty)(nil)
+
+// NewFaulty returns base with no faults.
+func NewFaulty(base FS) *Faulty {
+	return &Faulty{FS: base, counts: map[Op]int{}, sizes: map[string]int64{}, space: -1}
+}
+
+// Inject adds a fault.
+func (f *Faulty) Inject(fault Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fault.Nth = max(fault.Nth, 1)
+	f.faults = append(f.faults, &fault)
+}
+
+// Heal removes all faults and the bound on space.
+func (f *Faulty) Heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults, f.space = nil, -1
+}
+
+// Limit lets files grow by n more bytes in all; then growing fails with ENOSPC. Removing and truncating files that
+// were grown through f gives their bytes back. A negative n lifts the bound.
+func (f *Faulty) Limit(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.space = n
+}
+
+// Count returns how many operations of a kind were tried.
+func (f *Faulty) Count(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[op]
+}
+
+// check counts an operation and returns the fault that hits it, or nil.
+func (f *Faulty) check(op Op, name string) *Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[op]++
+	for _, r := range f.faults {
+		if r.Op != op || !strings.Contains(name, r.Name) {
+			continue
+		}
+		if r.Nth--; r.Nth == 0 || r.Nth < 0 && r.Keep {
+			hit := *r
+			if hit.Err == nil {
+				hit.Err = syscall.EIO
+			}
+			hit.Err = &os.PathError{Op: string(op), Path: name, Err: hit.Err}
+			return &hit
+		}
+	}
+	return nil
+}
+
+// grow takes the space a file needs to reach size, or says that there is none.
+func (f *Faulty) grow(op Op, name string, size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	need := size - f.sizes[name]
+	if need <= 0 {
+		return nil
+	}
+	if f.space >= 0 {
+		if need > f.space {
+			return &os.PathError{Op: string(op), Path: name, Err: syscall.ENOSPC}
+		}
+		f.space -= need
+	}
+	f.sizes[name] = size
+	return nil
+}
+
+// shrink gives back what a file holds above size.
+func (f *Faulty) shrink(name string, size int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if free := f.sizes[name] - size; free > 0 {
+		if f.space >= 0 {
+			f.space += free
+		}
+		f.sizes[name] = size
+	}
+}
+
+// OpenFile implements FS.
+func (f *Faulty) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	if hit := f.check(OpOpen, name); hit != nil {
+		return nil, hit.Err
+	}
+	file, err := f.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	size, err := file.Size()
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	f.shrink(name, size)
+	f.mu.Lock()
+	f.sizes[name] = max(f.sizes[name], size)
+	f.mu.Unlock()
+	return &faultyFile{File: file, fs: f, name: name}, nil
+}
+
+// Rename implements FS.
+func (f *Faulty) Rename(oldName, newName string) error {
+	if hit := f.check(OpRename, newName); hit != nil {
+		return hit.Err
+	}
+	if err := f.FS.Rename(oldName, newName); err != nil {
+		return err
+	}
+	f.shrink(newName, 0)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sizes[newName] = f.sizes[oldName]
+	delete(f.sizes, oldName)
+	return nil
+}
+
+// Remove implements FS.
+func (f *Faulty) Remove(name string) error {
+	if hit := f.check(OpRemove, name); hit != nil {
+		return hit.Err
+	}
+	if err := f.FS.Remove(name); err != nil {
+		return err
+	}
+	f.shrink(name, 0)
+	return nil
+}
+
+// SyncDir implements FS.
+func (f *Faulty) SyncDir(name string) error {
+	if hit := f.check(OpSyncDir, name); hit != nil {
+		return hit.Err
+	}
+	return f.FS.SyncDir(name)
+}

@@ -1,0 +1,87 @@
+package vfs
+
+// faultyFile is a file of a Faulty.
+type faultyFile struct {
+	File
+	fs   *Faulty
+	name string
+}
+
+var _ File = (*faultyFile)(nil)
+
+// ReadAt implements File.
+func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
+	if hit := f.fs.check(OpRead, f.name); hit != nil {
+		return 0, hit.Err
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// WriteAt implements File.
+func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.WritevAt([][]byte{p}, off)
+	return int(n), err
+}
+
+// WritevAt implements File.
+func (f *faultyFile) WritevAt(buffers [][]byte, off int64) (int64, error) {
+	if hit := f.fs.check(OpWrite, f.name); hit != nil {
+		n, err := f.File.WritevAt(firstBytes(buffers, hit.Short), off)
+		if err != nil {
+			return n, err
+		}
+		return n, hit.Err
+	}
+	var total int64
+	for _, b := range buffers {
+		total += int64(len(b))
+	}
+	if err := f.fs.grow(OpWrite, f.name, off+total); err != nil {
+		return 0, err
+	}
+	return f.File.WritevAt(buffers, off)
+}
+
+// firstBytes cuts buffers to n bytes in all.
+func firstBytes(buffers [][]byte, n int) [][]byte {
+	var first [][]byte
+	for _, b := range buffers {
+		if n <= 0 {
+			break
+		}
+		b = b[:min(len(b), n)]
+		first, n = append(first, b), n-len(b)
+	}
+	return first
+}
+
+// Sync implements File.
+func (f *faultyFile) Sync() error {
+	if hit := f.fs.check(OpSync, f.name); hit != nil {
+		return hit.Err
+	}
+	return f.File.Sync()
+}
+
+// Truncate implements File.
+func (f *faultyFile) Truncate(size int64) error {
+	if hit := f.fs.check(OpTruncate, f.name); hit != nil {
+		return hit.Err
+	}
+	if err := f.fs.grow(OpTruncate, f.name, size); err != nil {
+		return err
+	}
+	f.fs.shrink(f.name, size)
+	return f.File.Truncate(size)
+}
+
+// Allocate implements File.
+func (f *faultyFile) Allocate(off, n int64) error {
+	if hit := f.fs.check(OpAllocate, f.name); hit != nil {
+		return hit.Err
+	}
+	if err := f.fs.grow(OpAllocate, f.name, off+n); err != nil {
+		return err
+	}
+	return f.File.Allocate(off, n)
+}
