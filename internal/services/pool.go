@@ -1,0 +1,81 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Pool shares one server of a kind between the tests of one process. The zero
+// value is ready; a server starts when it is first asked for. The tests must
+// keep apart by themselves: a database, an index or a key prefix each, and none
+// of them stops the server.
+//
+//	var shared services.Pool
+//
+//	func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+//
+// A Pool is safe for concurrent use.
+type Pool struct {
+	mysql shared[*MySQL]
+	redis shared[*Redis]
+}
+
+// Run runs the tests, ends the servers and returns the exit code.
+func (p *Pool) Run(m *testing.M) int {
+	code := m.Run()
+	if err := p.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Close ends the servers.
+func (p *Pool) Close() error {
+	return p.mysql.close(p.redis.close(nil))
+}
+
+// MySQL returns the shared MySQL; see DatabaseForTest.
+func (p *Pool) MySQL(t testing.TB) *MySQL { t.Helper(); return p.mysql.get(t, StartMySQL) }
+
+// Redis returns the shared Redis.
+func (p *Pool) Redis(t testing.TB) *Redis { t.Helper(); return p.redis.get(t, StartRedis) }
+
+// shared is a server that is started at most once.
+type shared[S server] struct {
+	mu      sync.Mutex // held during the start
+	started bool
+	server  S     // set once started
+	err     error // of the start
+}
+
+func (s *shared[S]) get(t testing.TB, start func(context.Context, Options) (S, error)) S {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started {
+		s.started = true
+		s.server, s.err = start(t.Context(), Options{})
+	}
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	t.Cleanup(func() { printLog(t, s.server) })
+	return s.server
+}
+
+// close ends the server, if there is one, and returns the first error of the two.
+func (s *shared[S]) close(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started || s.err != nil {
+		return err
+	}
+	if e := s.server.Close(); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package services
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// stopPatience is how long a server may take to end after it was asked to.
+const stopPatience = 60 * time.Second
+
+// process is a running server with the processes it forked. Its methods are
+// safe for concurrent use.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process is gone; err is set before
+	err  error
+}
+
+// startProcess starts the command as the leader of a process group of its own,
+// so that a Ctrl-C in the terminal reaches only us, and with a death signal, so
+// that it doesn't outlive us.
+func startProcess(cmd *exec.Cmd, death syscall.Signal) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends the death signal when the thread that started the
+		// process ends. So this thread is kept for as long as the process lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// alive says whether the process runs.
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop asks the process to end and waits until it is gone. One that doesn't end
+// is killed, which is an error.
+func (p *process) stop(sig syscall.Signal) error {
+	if !p.alive() {
+		return nil
+	}
+	// Only the leader is asked: it ends the others in its own way.
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := p.signalGroup(syscall.SIGCONT); err != nil { // it may be paused
+		return err
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopPatience):
+		return errors.Join(fmt.Errorf("process %d did not end within %s: killed", p.cmd.Process.Pid, stopPatience), p.kill())
+	}
+}
+
+// kill ends the whole group at once and waits until its leader is gone.
+func (p *process) kill() error {
+	if err := p.signalGroup(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// signalGroup sends the signal to the process and all it forked; a group that is
+// gone is no error.
+func (p *process) signalGroup(sig syscall.Signal) error {
+	if !p.alive() {
+		return nil
+	}
+	err := syscall.Kill(-p.cmd.Process.Pid, sig)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}

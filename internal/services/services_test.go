@@ -1,0 +1,25 @@
+package services_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/daybook-data/daybook/internal/services"
+)
+
+func TestMySQLQuick(t *testing.T) {
+	m, err := services.StartMySQL(context.Background(), services.Options{})
+	if err != nil { t.Fatal(err) }
+	defer m.Close()
+	db, err := sql.Open("mysql", m.DSN("test", "app"))
+	if err != nil { t.Fatal(err) }
+	defer db.Close()
+	if _, err := db.Exec("create table x(a int)"); err != nil { t.Fatal(err) }
+	t.Log(m.Version, m.Dir)
+}
+func TestRedisQuick(t *testing.T) {
+	m, err := services.StartRedis(context.Background(), services.Options{})
+	if err != nil { t.Fatal(err) }
+	defer m.Close()
+}
