@@ -1,0 +1,39 @@
+# Daybook. `make help` lists what there is.
+GO      ?= go
+BIN     := bin/daybook
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# One static binary: no C, no dependence on the machine's libraries.
+export CGO_ENABLED := 0
+
+.PHONY: help build setup demo test nightly lint generate bench clean
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## one static binary: bin/daybook
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/daybook
+
+setup: ## fetch the real servers that demo and tests run (MySQL, MariaDB, Redis, nginx, Elasticsearch, Kafka)
+	$(GO) run ./internal/services/setup
+
+demo: build ## the main job, end to end, on real servers; nothing of yours is touched
+	$(GO) run ./internal/demo -binary $(BIN)
+
+test: lint setup ## lint, then every test, on real servers
+	$(GO) test -count=1 -timeout 20m ./...
+
+nightly: build setup ## long seeds, fuzzing, soaks
+	.ci/nightly
+
+lint: ## gofmt, vet, staticcheck, stale generated files
+	.ci/lint
+
+generate: ## rewrite docs/config.md, configs/schema.json and configs/reference.yaml from the declarations
+	$(GO) run ./internal/generate
+
+bench: ## records/s, MB/s and CPU-seconds per million: append, fetch, binlog to journal
+	$(GO) run ./internal/services/setup mysql
+	$(GO) run ./internal/bench
+
+clean: ## remove what build and demo made here
+	rm -rf bin
