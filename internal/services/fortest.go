@@ -23,6 +23,12 @@ func RedisForTest(t testing.TB, o Options) *Redis {
 	return forTest(t, o, StartRedis)
 }
 
+// ElasticsearchForTest starts an Elasticsearch node that ends with the test.
+func ElasticsearchForTest(t testing.TB, o Options) *Elasticsearch {
+	t.Helper()
+	return forTest(t, o, StartElasticsearch)
+}
+
 // server is what the helpers need of every kind of server.
 type server interface {
 	Close() error

@@ -19,8 +19,9 @@ import (
 //
 // A Pool is safe for concurrent use.
 type Pool struct {
-	mysql shared[*MySQL]
-	redis shared[*Redis]
+	mysql         shared[*MySQL]
+	redis         shared[*Redis]
+	elasticsearch shared[*Elasticsearch]
 }
 
 // Run runs the tests, ends the servers and returns the exit code.
@@ -35,7 +36,7 @@ func (p *Pool) Run(m *testing.M) int {
 
 // Close ends the servers.
 func (p *Pool) Close() error {
-	return p.mysql.close(p.redis.close(nil))
+	return p.mysql.close(p.redis.close(p.elasticsearch.close(nil)))
 }
 
 // MySQL returns the shared MySQL; see DatabaseForTest.
@@ -43,6 +44,12 @@ func (p *Pool) MySQL(t testing.TB) *MySQL { t.Helper(); return p.mysql.get(t, St
 
 // Redis returns the shared Redis.
 func (p *Pool) Redis(t testing.TB) *Redis { t.Helper(); return p.redis.get(t, StartRedis) }
+
+// Elasticsearch returns the shared Elasticsearch node.
+func (p *Pool) Elasticsearch(t testing.TB) *Elasticsearch {
+	t.Helper()
+	return p.elasticsearch.get(t, StartElasticsearch)
+}
 
 // shared is a server that is started at most once.
 type shared[S server] struct {

@@ -3,6 +3,8 @@ package services_test
 import (
 	"context"
 	"database/sql"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/daybook-data/daybook/internal/services"
@@ -10,16 +12,37 @@ import (
 
 func TestMySQLQuick(t *testing.T) {
 	m, err := services.StartMySQL(context.Background(), services.Options{})
-	if err != nil { t.Fatal(err) }
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer m.Close()
 	db, err := sql.Open("mysql", m.DSN("test", "app"))
-	if err != nil { t.Fatal(err) }
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer db.Close()
-	if _, err := db.Exec("create table x(a int)"); err != nil { t.Fatal(err) }
+	if _, err := db.Exec("create table x(a int)"); err != nil {
+		t.Fatal(err)
+	}
 	t.Log(m.Version, m.Dir)
 }
 func TestRedisQuick(t *testing.T) {
 	m, err := services.StartRedis(context.Background(), services.Options{})
-	if err != nil { t.Fatal(err) }
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer m.Close()
+}
+func TestESQuick(t *testing.T) {
+	m, err := services.StartElasticsearch(context.Background(), services.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	r, err := http.Get(m.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := io.ReadAll(r.Body)
+	t.Logf("%s", b)
 }
