@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-data/daybook/internal/node"
+)
+
+// journalFlags says which journal a verb that only reads is to look at.
+func journalFlags(cmd *cobra.Command, w *node.Where) {
+	cmd.Flags().StringVarP(&w.File, "file", "f", "", "pipeline file whose journal to use")
+	cmd.Flags().StringVar(&w.Dir, "dir", "", "folder of an embedded journal (default ./data, if neither --file nor --brokers is given)")
+	cmd.Flags().StringSliceVar(&w.Brokers, "brokers", nil, "addresses of a Daybook server or a Kafka, host:port")
+}

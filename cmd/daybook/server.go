@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-data/daybook/internal/node"
+)
+
+func (c *cli) serverCommand() *cobra.Command {
+	var o node.ServerOptions
+	cmd := &cobra.Command{
+		Use:   "server --data DIR",
+		Short: "Serve a journal to Kafka clients and to pipelines elsewhere",
+		Long: `Serves the journal in a folder over the Kafka wire protocol. Any Kafka client can
+produce to it and read from it; pipelines reach it with journal: {brokers: [host:port]}.
+
+It listens on loopback unless told otherwise, and asks nobody for a password yet: keep
+it behind what guards your network.`,
+		Example: "  daybook server --data ./data\n  daybook server --data ./data --kafka 0.0.0.0:9092 --advertise db1.example:9092",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := c.logger()
+			if err != nil {
+				return err
+			}
+			o.Log, o.Version = log, version
+			return node.Serve(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "data", "", "folder of the journal; made if missing (required)")
+	cmd.Flags().StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "address for Kafka clients, host:port")
+	cmd.Flags().StringVar(&o.Advertise, "advertise", "", "address that clients are told to use, where it differs from --kafka")
+	cmd.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:9600", "address for /metrics, /live and /ready, host:port; empty for none")
+	return cmd
+}
