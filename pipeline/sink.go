@@ -102,6 +102,10 @@ type SinkEnv struct {
 	Streams []StreamID
 	// Epoch is the replay epoch, 0 to MaxEpoch.
 	Epoch uint16
+	// Cursor is where this run goes on, as an earlier run of the sink committed it;
+	// nil at the first start. From it a sink that leaves a mark at its destination
+	// learns that the destination was lost or set back in the meantime.
+	Cursor map[Partition]int64
 	// Highest returns the greatest append stamp that the streams have issued so far;
 	// a version at the destination above it comes from somewhere else.
 	Highest func(ctx context.Context) (int64, error)
