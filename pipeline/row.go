@@ -43,3 +43,18 @@ func (r *Row) Fields() (map[string]any, error) {
 	r.fields = fields
 	return fields, nil
 }
+
+// Field returns the bytes of one field's value as they stand in the record, without
+// decoding the rest; ok is false where there is no such field. Of fields that stand
+// twice the last counts, as for Fields.
+func (r *Row) Field(name string) (value []byte, ok bool, err error) {
+	if r.Absent() {
+		return nil, false, nil
+	}
+	err = members(r.raw, func(n, v []byte) {
+		if string(n) == name {
+			value, ok = v, true
+		}
+	})
+	return value, ok, err
+}
