@@ -17,6 +17,18 @@ func MySQLForTest(t testing.TB, o Options) *MySQL {
 	return forTest(t, o, StartMySQL)
 }
 
+// MariaDBForTest starts a MariaDB that ends with the test.
+func MariaDBForTest(t testing.TB, o Options) *MySQL {
+	t.Helper()
+	return forTest(t, o, StartMariaDB)
+}
+
+// NginxForTest starts an nginx that ends with the test.
+func NginxForTest(t testing.TB, o NginxOptions) *Nginx {
+	t.Helper()
+	return forTest(t, o, StartNginx)
+}
+
 // RedisForTest starts a Redis that ends with the test.
 func RedisForTest(t testing.TB, o Options) *Redis {
 	t.Helper()

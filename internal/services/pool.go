@@ -20,6 +20,7 @@ import (
 // A Pool is safe for concurrent use.
 type Pool struct {
 	mysql         shared[*MySQL]
+	mariadb       shared[*MySQL]
 	redis         shared[*Redis]
 	elasticsearch shared[*Elasticsearch]
 }
@@ -36,11 +37,14 @@ func (p *Pool) Run(m *testing.M) int {
 
 // Close ends the servers.
 func (p *Pool) Close() error {
-	return p.mysql.close(p.redis.close(p.elasticsearch.close(nil)))
+	return p.mysql.close(p.mariadb.close(p.redis.close(p.elasticsearch.close(nil))))
 }
 
 // MySQL returns the shared MySQL; see DatabaseForTest.
 func (p *Pool) MySQL(t testing.TB) *MySQL { t.Helper(); return p.mysql.get(t, StartMySQL) }
+
+// MariaDB returns the shared MariaDB; see DatabaseForTest.
+func (p *Pool) MariaDB(t testing.TB) *MySQL { t.Helper(); return p.mariadb.get(t, StartMariaDB) }
 
 // Redis returns the shared Redis.
 func (p *Pool) Redis(t testing.TB) *Redis { t.Helper(); return p.redis.get(t, StartRedis) }

@@ -131,6 +131,23 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
+// poll calls the function until it returns nil or the context ends.
+func poll(ctx context.Context, f func() error) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
 // Stop asks the server to end and waits until it is gone. Data, directory and
 // port are kept for Restart. A server that has ended already is no error.
 func (s *Server) Stop() error {

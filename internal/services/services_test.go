@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/daybook-data/daybook/internal/services"
@@ -44,5 +45,30 @@ func TestESQuick(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := io.ReadAll(r.Body)
+	t.Logf("%s", b)
+}
+func TestMariaQuick(t *testing.T) {
+	m := services.MariaDBForTest(t, services.Options{})
+	t.Log(m.Version)
+	for _, u := range []string{"app", "repl", "repl_ed", "plain", "root"} {
+		db, err := sql.Open("mysql", m.DSN("test", u))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if err := db.Ping(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+func TestNginxQuick(t *testing.T) {
+	m := services.NginxForTest(t, services.NginxOptions{})
+	r, err := http.Get(m.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := io.ReadAll(r.Body)
+	t.Logf("%s", b)
+	b, err = os.ReadFile(m.AccessLog())
 	t.Logf("%s", b)
 }
