@@ -41,6 +41,12 @@ func ElasticsearchForTest(t testing.TB, o Options) *Elasticsearch {
 	return forTest(t, o, StartElasticsearch)
 }
 
+// KafkaForTest starts a Kafka broker that ends with the test.
+func KafkaForTest(t testing.TB, o Options) *Kafka {
+	t.Helper()
+	return forTest(t, o, StartKafka)
+}
+
 // server is what the helpers need of every kind of server.
 type server interface {
 	Close() error

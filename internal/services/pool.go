@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -23,6 +24,7 @@ type Pool struct {
 	mariadb       shared[*MySQL]
 	redis         shared[*Redis]
 	elasticsearch shared[*Elasticsearch]
+	kafka         shared[*Kafka]
 }
 
 // Run runs the tests, ends the servers and returns the exit code.
@@ -37,7 +39,7 @@ func (p *Pool) Run(m *testing.M) int {
 
 // Close ends the servers.
 func (p *Pool) Close() error {
-	return p.mysql.close(p.mariadb.close(p.redis.close(p.elasticsearch.close(nil))))
+	return errors.Join(p.mysql.close(), p.mariadb.close(), p.redis.close(), p.elasticsearch.close(), p.kafka.close())
 }
 
 // MySQL returns the shared MySQL; see DatabaseForTest.
@@ -54,6 +56,9 @@ func (p *Pool) Elasticsearch(t testing.TB) *Elasticsearch {
 	t.Helper()
 	return p.elasticsearch.get(t, StartElasticsearch)
 }
+
+// Kafka returns the shared Kafka broker.
+func (p *Pool) Kafka(t testing.TB) *Kafka { t.Helper(); return p.kafka.get(t, StartKafka) }
 
 // shared is a server that is started at most once.
 type shared[S server] struct {
@@ -78,15 +83,12 @@ func (s *shared[S]) get(t testing.TB, start func(context.Context, Options) (S, e
 	return s.server
 }
 
-// close ends the server, if there is one, and returns the first error of the two.
-func (s *shared[S]) close(err error) error {
+// close ends the server, if there is one.
+func (s *shared[S]) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.started || s.err != nil {
-		return err
+		return nil
 	}
-	if e := s.server.Close(); err == nil {
-		err = e
-	}
-	return err
+	return s.server.Close()
 }

@@ -72,3 +72,7 @@ func TestNginxQuick(t *testing.T) {
 	b, err = os.ReadFile(m.AccessLog())
 	t.Logf("%s", b)
 }
+func TestKafkaQuick(t *testing.T) {
+	m := services.KafkaForTest(t, services.Options{})
+	t.Log(m.Addr)
+}
