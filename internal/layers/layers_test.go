@@ -18,7 +18,7 @@ const module = "github.com/daybook-data/daybook/"
 var forTests = []string{"internal/services", "internal/vfs", "sources/sourcetest", "sinks/sinktest"}
 
 // free are the packages whose tests see everything from above.
-var free = []string{"internal/node", "internal/layers", "examples", "internal/bench"}
+var free = []string{"internal/node", "internal/layers", "examples"}
 
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
