@@ -22,7 +22,7 @@ func NewDelivery(r Record, epoch uint16) (Delivery, error) {
 	d := Delivery{Record: r, Op: OpCreate, Version: r.Version(epoch)}
 	switch {
 	case r.Value == nil:
-		d.Op = OpDelete
+		d.Op, d.partial = OpDelete, true
 		if object, ok := keyObject(r.Key); ok {
 			d.Before = NewRow(object)
 		}
@@ -39,6 +39,7 @@ func NewDelivery(r Record, epoch uint16) (Delivery, error) {
 		e, err := openEnvelope(r.Value)
 		if err == nil && e.looksLikeChange() {
 			d.Table = e.table()
+			d.partial = true // not every database logs the whole row
 			return d, d.setChange(&e)
 		}
 	}
@@ -61,6 +62,7 @@ func (d *Delivery) setChange(e *envelope) error {
 		}
 	case OpDelete:
 		if d.Before.Absent() {
+			d.partial = true
 			if object, ok := keyObject(d.Key); ok {
 				d.Before = NewRow(object)
 			}

@@ -167,6 +167,16 @@ func (s *SinkEntry) Fields(d *configs.Fields) {
 	d.OneOf("kind of sink", choices, func(kind string, c configs.Section) { s.Kind, s.Config = kind, c.(SinkConfig) })
 }
 
+// Check compiles `where`, so that a slip in it is found before anything runs.
+func (s *SinkEntry) Check(at *configs.At) {
+	if s.Where == "" {
+		return
+	}
+	if _, err := CompileWhere(s.Where); err != nil {
+		at.Errorf("where", "%v", err)
+	}
+}
+
 // BatchConfig bounds a batch; the first bound reached hands it on.
 type BatchConfig struct {
 	Records int

@@ -78,6 +78,9 @@ type Delivery struct {
 	Version uint64
 	// Late marks a record that came after its time had been released.
 	Late bool
+
+	// partial says that Before may hold less than the whole row.
+	partial bool
 }
 
 // Op is the kind of a change, with the letters of Debezium's envelope.
