@@ -3,21 +3,40 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"time"
+
+	"github.com/daybook-data/daybook/internal/shop"
 )
+
+const patience = time.Minute
 
 // prepare fills the database before Daybook has ever run.
 func (s *stage) prepare(ctx context.Context) error {
-	title("2,300 rows are in MySQL before Daybook starts; requests are in nginx's log")
-	s.shop = &shop{db: s.db, web: s.nginx.URL(), collect: "http://" + s.collect + "/collect", rnd: rand.New(rand.NewPCG(1, 2))}
-	if err := s.shop.createTables(ctx); err != nil {
+	title("2,300 rows are in MySQL and 200 lines in nginx's log before Daybook starts")
+	if err := s.shop.Database.Create(ctx, 2000); err != nil {
 		return err
 	}
-	for range 200 {
-		if err := s.shop.visit(ctx); err != nil {
+	return s.visit(ctx, 200)
+}
+
+func (s *stage) visit(ctx context.Context, n int) error {
+	for range n {
+		if err := s.shop.Site.Visit(ctx); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// trade makes n rounds of changes, page views and events.
+func (s *stage) trade(ctx context.Context, n int) error {
+	acts := []func(context.Context) error{s.shop.Database.Change, s.shop.Database.Change, s.shop.Site.Visit, s.shop.App.Post}
+	for range n {
+		for _, act := range acts {
+			if err := act(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -26,80 +45,96 @@ func (s *stage) prepare(ctx context.Context) error {
 // live runs the pipeline under traffic, and kills it in the middle.
 func (s *stage) live(ctx context.Context) error {
 	title("Snapshot, then live: rows change, pages are viewed, events posted; kill -9 in the middle")
-	if err := s.start(ctx); err != nil {
+	if err := s.start(); err != nil {
 		return err
 	}
-	if err := s.shop.trade(ctx, 300); err != nil {
-		return s.because(err)
+	if err := s.trade(ctx, 200); err != nil {
+		return s.worker.Because(err)
 	}
 	traffic := make(chan error, 1)
-	go func() { traffic <- s.shop.trade(ctx, 300) }()
-	time.Sleep(300 * time.Millisecond) // let the kill fall into the traffic
-	say("$ kill -9 %d      # writes go on", s.worker.cmd.Process.Pid)
-	s.worker.kill()
-	if err := s.start(ctx); err != nil {
+	before := s.shop.App.Posted()
+	go func() { traffic <- s.trade(ctx, 400) }()
+	err := shop.Until(ctx, patience, func(context.Context) error {
+		if s.shop.App.Posted() < before+50 {
+			return fmt.Errorf("the traffic does not flow")
+		}
+		return nil
+	})
+	if err != nil {
+		return s.worker.Because(err)
+	}
+	say("$ kill -9 %d      # in the middle of it; the traffic goes on", s.worker.PID)
+	s.worker.Kill()
+	if err := s.start(); err != nil {
 		return err
 	}
 	if err := <-traffic; err != nil {
-		return s.because(err)
+		return s.worker.Because(err)
 	}
-	say("%d statements in MySQL, %d requests at nginx, %d events posted", s.shop.statements, s.shop.requests, s.shop.events)
+	say("%d statements in MySQL, %d requests at nginx, %d events posted", s.shop.Database.Statements, s.shop.Site.Requests, s.shop.App.Posted())
 	return nil
 }
 
 // compare waits until the destinations hold what the sources hold, and counts.
 func (s *stage) compare(ctx context.Context) error {
 	title("What came out")
-	if s.search != nil {
+	if s.shop.Search != nil {
 		for _, table := range []string{"orders", "customers"} {
-			if err := until(ctx, time.Minute, func(ctx context.Context) error { return s.compareSearch(ctx, table) }); err != nil {
-				return s.because(err)
+			n, err := s.count(ctx, func(ctx context.Context) (int, error) { return s.shop.CompareSearch(ctx, table) })
+			if err != nil {
+				return err
 			}
+			say("%5d rows in MySQL shop.%s = %d documents in Elasticsearch shop-%s, field by field", n, table, n, table)
 		}
 	}
-	if err := until(ctx, time.Minute, s.compareCache); err != nil {
-		return s.because(err)
-	}
-	// Stop it and let the same file run as a batch: that closes the open files.
-	if err := s.worker.stop(); err != nil {
-		return s.because(err)
-	}
-	if err := s.once(ctx, "run", s.file, "--once"); err != nil {
+	n, err := s.count(ctx, s.shop.CompareCache)
+	if err != nil {
 		return err
 	}
-	return s.compareFiles(filepath.Join(s.dir, "out"))
-}
-
-// because adds the worker's own words where it has ended.
-func (s *stage) because(err error) error {
-	if ended := s.worker.running(); ended != nil {
-		return fmt.Errorf("%w\n%w", err, ended)
+	say("%5d orders that are no drafts = %d hashes in Redis, field by field", n, n)
+	if err := s.batch(ctx); err != nil {
+		return err
 	}
-	return err
+	lines, events, err := s.shop.CompareFiles(filepath.Join(s.dir, "out"))
+	if err != nil {
+		return err
+	}
+	say("%5d lines in nginx's log = %d lines in files", lines, lines)
+	say("%5d events posted = %d lines in files, each id once, in event-time order (posted up to 1 s out of it)", events, events)
+	return nil
 }
 
-// replay delivers what came since a moment to a folder of its own, twice: by time,
-// while the pipeline is stopped, and then all of it from the start.
+// count waits until both sides are the same and returns how much they hold.
+func (s *stage) count(ctx context.Context, compare func(context.Context) (int, error)) (n int, err error) {
+	err = shop.Until(ctx, patience, func(ctx context.Context) error {
+		n, err = compare(ctx)
+		return err
+	})
+	return n, s.worker.Because(err)
+}
+
+// batch stops the worker and runs the same file as a batch job, which closes the files
+// that are open.
+func (s *stage) batch(ctx context.Context) error {
+	if err := s.worker.Stop(); err != nil {
+		return err
+	}
+	return s.once(ctx, "run", s.file, "--once")
+}
+
+// replay delivers what was logged since a moment to a folder of its own.
 func (s *stage) replay(ctx context.Context) error {
 	title("Replay: the same journal, from a timestamp, into another folder")
-	if err := s.start(ctx); err != nil {
-		return err
-	}
+	// nginx logs whole seconds: the stretch begins on one that nothing was logged in.
 	since := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
-	select { // nginx logs whole seconds: the stretch begins on one
+	select {
 	case <-time.After(time.Until(since)):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	before := s.shop.requests
-	for range 150 {
-		if err := s.shop.visit(ctx); err != nil {
-			return err
-		}
-	}
-	want := s.shop.requests - before
-	if err := s.worker.stop(); err != nil {
-		return s.because(err)
+	const visits = 150
+	if err := s.visit(ctx, visits); err != nil {
+		return err
 	}
 	if err := s.once(ctx, "run", s.file, "--once"); err != nil {
 		return err
@@ -109,14 +144,14 @@ func (s *stage) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, err := readFiles(into)
+	files, err := shop.ReadFiles(into)
 	if err != nil {
 		return err
 	}
-	got := len(files["web.access"])
-	if got != want {
-		return fmt.Errorf("the replay since %s delivered %d lines of web.access, want %d", since.Format(time.RFC3339), got, want)
+	if got := len(files["web.access"]); got != visits || len(files["app.events"]) != 0 {
+		return fmt.Errorf("replayed since %s: %d lines of web.access and %d events, want %d and 0",
+			since.Format(time.RFC3339), got, len(files["app.events"]), visits)
 	}
-	say("%d requests since %s = %d lines replayed", want, since.Format(time.RFC3339), got)
+	say("%5d requests since %s = %d lines replayed", visits, since.Format(time.RFC3339), visits)
 	return nil
 }

@@ -40,7 +40,6 @@ func demo(ctx context.Context, binary string, keep bool) (err error) {
 	if !keep {
 		defer os.RemoveAll(dir)
 	}
-	title("Real servers, in %s; nothing of yours is touched", dir)
 	s, err := openStage(ctx, binary, dir)
 	if err != nil {
 		return err

@@ -2,175 +2,70 @@ package main
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
-	"text/template"
-	"time"
 
-	_ "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
-
-	"github.com/daybook-data/daybook/internal/services"
+	"github.com/daybook-data/daybook/internal/shop"
 )
 
-// stage holds the servers, the pipeline file and what the acts have done so far.
+// stage holds the shop, the pipeline file and the worker between the acts.
 type stage struct {
-	binary, dir, file string
-
-	mysql   *services.MySQL
-	redis   *services.Redis
-	nginx   *services.Nginx
-	search  *services.Elasticsearch // nil on a machine without Java and Maven
-	collect string                  // address of the http source
-
-	db    *sql.DB
-	cache *redis.Client
-
-	worker *worker
-	shop   *shop
+	binary shop.Binary
+	dir    string
+	shop   *shop.Shop
+	file   string
+	worker *shop.Worker
 }
 
 // openStage starts the servers and writes the pipeline file.
-func openStage(ctx context.Context, binary, dir string) (s *stage, err error) {
-	s = &stage{binary: binary, dir: dir, file: filepath.Join(dir, "shop.yaml")}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	if s.mysql, err = services.StartMySQL(ctx, services.Options{}); err != nil {
-		return nil, err
-	}
-	say("MySQL          %s", s.mysql.Addr)
-	if s.redis, err = services.StartRedis(ctx, services.Options{}); err != nil {
-		return nil, err
-	}
-	say("Redis          %s", s.redis.Addr)
-	if s.nginx, err = services.StartNginx(ctx, services.NginxOptions{}); err != nil {
-		return nil, err
-	}
-	say("nginx          %s", s.nginx.Addr)
-	s.search, err = services.StartElasticsearch(ctx, services.Options{})
-	var missing *services.Unavailable
-	switch {
-	case errors.As(err, &missing):
-		say("Elasticsearch  left out: %v", missing)
-	case err != nil:
-		return nil, err
-	default:
-		say("Elasticsearch  %s", s.search.Addr)
-	}
-	if s.db, err = sql.Open("mysql", s.mysql.DSN("", "app")+"?parseTime=false"); err != nil {
-		return nil, err
-	}
-	s.cache = redis.NewClient(&redis.Options{Addr: s.redis.Addr})
-	if s.collect, err = freeAddress(); err != nil {
-		return nil, err
-	}
-	return s, s.writePipeline()
-}
-
-// close ends everything, in reverse.
-func (s *stage) close() {
-	if s.worker != nil {
-		s.worker.kill()
-	}
-	if s.cache != nil {
-		s.cache.Close()
-	}
-	if s.db != nil {
-		s.db.Close()
-	}
-	if s.search != nil {
-		s.search.Close()
-	}
-	if s.nginx != nil {
-		s.nginx.Close()
-	}
-	if s.redis != nil {
-		s.redis.Close()
-	}
-	if s.mysql != nil {
-		s.mysql.Close()
-	}
-}
-
-var pipeline = template.Must(template.New("").Parse(`version: 1
-pipeline: shop
-journal: {dir: {{.Dir}}/journal}
-sources:
-  - name: shop-db
-    stream: shop.changes
-    mysql: {addr: "{{.MySQL}}", user: repl, password: {env: SHOP_DB_PASSWORD}, tables: ["shop.*"], start: snapshot}
-  - name: web
-    stream: web.access
-    nginx: {paths: ["{{.AccessLog}}"], format: combined}
-  - name: app
-    stream: app.events
-    http: {listen: "{{.Collect}}", path: /collect, time_field: ts, id_field: id}
-sinks:
-{{- if .Search}}
-  - name: search
-    streams: [shop.changes]
-    elasticsearch: {urls: ["{{.Search}}"], index: "shop-{table}", id: "{key}"}
-{{- end}}
-  - name: cache
-    streams: [shop.changes]
-    where: table == "orders" && status != "draft"
-    redis: {addr: "{{.Redis}}", key: "order:{id}", type: hash}
-  - name: archive
-    streams: [web.access, app.events]
-    order: {max_out_of_order: 2s, idle_after: 2s}
-    file: {path: "{{.Dir}}/out/{stream}/{yyyy-MM-dd}.ndjson.zst", roll: {size: 64MiB, time: 5s}}
-`))
-
-func (s *stage) writePipeline() error {
-	var b strings.Builder
-	search := ""
-	if s.search != nil {
-		search = s.search.URL()
-	}
-	err := pipeline.Execute(&b, map[string]string{
-		"Dir": s.dir, "MySQL": s.mysql.Addr, "Redis": s.redis.Addr, "Search": search,
-		"AccessLog": s.nginx.AccessLog(), "Collect": s.collect,
-	})
+func openStage(ctx context.Context, binary, dir string) (*stage, error) {
+	title("Real servers, in folders of their own; nothing of yours is touched")
+	say("(the first time they are fetched: some minutes)")
+	s, err := shop.Open(ctx, shop.Options{Seed: 1})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	title("One file describes the pipeline: %s", s.file)
-	for line := range strings.Lines(b.String()) {
+	say("MySQL %s, Redis %s, nginx %s", s.MySQL.Addr, s.Redis.Addr, s.Nginx.Addr)
+	if s.Search != nil {
+		say("Elasticsearch %s", s.Search.Addr)
+	} else {
+		say("LEFT OUT: %v", s.NoSearch)
+	}
+	file, text, err := s.WritePipeline(shop.PipelineOptions{Dir: dir, MaxOutOfOrder: "2s", Roll: "5s"})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	title("One file describes the pipeline: %s", file)
+	for line := range strings.Lines(text) {
 		fmt.Print("   ", line)
 	}
-	return os.WriteFile(s.file, []byte(b.String()), 0o600)
+	return &stage{binary: shop.Binary{Path: binary, Dir: dir}, dir: dir, shop: s, file: file}, nil
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+func (s *stage) close() {
+	if s.worker != nil {
+		s.worker.Kill()
 	}
-	return l.Addr().String(), l.Close()
+	if err := s.shop.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "demo: ending the servers:", err)
+	}
 }
 
-// until tries check until it returns nil or the time is over; the last error is
-// the answer then.
-func until(ctx context.Context, patience time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("after %s: %w", patience, err)
-		case <-time.After(100 * time.Millisecond):
-		}
+// start runs the pipeline until it is stopped or killed.
+func (s *stage) start() (err error) {
+	say("$ daybook run shop.yaml")
+	s.worker, err = s.binary.Run(s.file)
+	return err
+}
+
+// once runs a verb to its end and shows what it prints.
+func (s *stage) once(ctx context.Context, args ...string) error {
+	say("$ daybook %s", strings.ReplaceAll(strings.Join(args, " "), s.dir+"/", ""))
+	out, err := s.binary.Once(ctx, append(args, "--log-level", "warn")...)
+	for line := range strings.Lines(out) {
+		fmt.Print("     ", line)
 	}
+	return err
 }

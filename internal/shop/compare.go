@@ -1,4 +1,4 @@
-package main
+package shop
 
 import (
 	"bufio"
@@ -18,38 +18,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// rows reads a table as text, as SELECT shows it, by primary key.
-func (s *stage) rows(ctx context.Context, query string) (map[string]map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]map[string]string{}
-	for rows.Next() {
-		values := make([]*string, len(columns))
-		into := make([]any, len(columns))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		row := map[string]string{}
-		for i, v := range values {
-			if v != nil {
-				row[columns[i]] = *v
-			}
-		}
-		out[row["id"]] = row
-	}
-	return out, rows.Err()
-}
-
 // differ names the first row that is not the same in both.
 func differ(want, got map[string]map[string]string) error {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
@@ -63,24 +31,25 @@ func differ(want, got map[string]map[string]string) error {
 	return nil
 }
 
-func (s *stage) compareSearch(ctx context.Context, table string) error {
-	want, err := s.rows(ctx, "SELECT * FROM shop."+table)
+// CompareSearch holds a table against its index, field by field, and returns how many rows
+// both have.
+func (s *Shop) CompareSearch(ctx context.Context, table string) (int, error) {
+	want, err := s.Database.rows(ctx, "SELECT * FROM shop."+table)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	got, err := s.documents(ctx, "shop-"+table)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := differ(want, got); err != nil {
-		return fmt.Errorf("shop-%s: %w", table, err)
+		return 0, fmt.Errorf("MySQL shop.%s and Elasticsearch shop-%s: %w", table, table, err)
 	}
-	say("%5d rows in MySQL shop.%s = %5d documents in Elasticsearch shop-%s, field by field", len(want), table, len(got), table)
-	return nil
+	return len(want), nil
 }
 
 // documents reads a whole index (at most 10,000 documents) as text.
-func (s *stage) documents(ctx context.Context, index string) (map[string]map[string]string, error) {
+func (s *Shop) documents(ctx context.Context, index string) (map[string]map[string]string, error) {
 	if err := s.ask(ctx, http.MethodPost, "/"+index+"/_refresh", nil); err != nil {
 		return nil, err
 	}
@@ -117,8 +86,8 @@ func asText(raw json.RawMessage) (string, bool) {
 	return string(raw), string(raw) != "null"
 }
 
-func (s *stage) ask(ctx context.Context, method, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, s.search.URL()+path, nil)
+func (s *Shop) ask(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, s.Search.URL()+path, nil)
 	if err != nil {
 		return err
 	}
@@ -136,33 +105,34 @@ func (s *stage) ask(ctx context.Context, method, path string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-func (s *stage) compareCache(ctx context.Context) error {
-	want, err := s.rows(ctx, "SELECT * FROM shop.orders WHERE status <> 'draft'")
+// CompareCache holds the orders that are no drafts against the hashes in Redis, field by
+// field, and returns how many both have.
+func (s *Shop) CompareCache(ctx context.Context) (int, error) {
+	want, err := s.Database.rows(ctx, "SELECT * FROM shop.orders WHERE status <> 'draft'")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	got := map[string]map[string]string{}
 	scan := s.cache.Scan(ctx, 0, "order:*", 1000).Iterator()
 	for scan.Next(ctx) {
 		hash, err := s.cache.HGetAll(ctx, scan.Val()).Result()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		got[strings.TrimPrefix(scan.Val(), "order:")] = hash
 	}
 	if err := scan.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	if err := differ(want, got); err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return 0, fmt.Errorf("orders that are no drafts and hashes in Redis: %w", err)
 	}
-	say("%5d orders that are no draft      = %5d hashes in Redis, field by field", len(want), len(got))
-	return nil
+	return len(want), nil
 }
 
-// readFiles returns the lines of all files below a folder, by stream, in the order
+// ReadFiles returns the lines of all files below a folder, by stream, in the order
 // of the files' names.
-func readFiles(dir string) (map[string][]string, error) {
+func ReadFiles(dir string) (map[string][]string, error) {
 	out := map[string][]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), ".zst") {
@@ -188,30 +158,30 @@ func readFiles(dir string) (map[string][]string, error) {
 	return out, err
 }
 
-func (s *stage) compareFiles(dir string) error {
-	files, err := readFiles(dir)
+// CompareFiles holds the files below a folder against nginx's log and the events posted,
+// and returns how many lines and events there are.
+func (s *Shop) CompareFiles(dir string) (lines, events int, err error) {
+	files, err := ReadFiles(dir)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	log, err := os.ReadFile(s.nginx.AccessLog())
+	log, err := os.ReadFile(s.Nginx.AccessLog())
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	logged := bytes.Count(log, []byte("\n"))
-	if got := len(files["web.access"]); got != logged || got != s.shop.requests {
-		return fmt.Errorf("%d requests, %d lines in nginx's log, %d lines in files", s.shop.requests, logged, got)
+	lines, events = len(files["web.access"]), len(files["app.events"])
+	if logged := bytes.Count(log, []byte("\n")); lines != logged || lines != s.Site.Requests {
+		return 0, 0, fmt.Errorf("%d requests, %d lines in nginx's log, %d lines in files", s.Site.Requests, logged, lines)
 	}
-	say("%5d lines in nginx's access.log   = %5d lines in files", logged, len(files["web.access"]))
-	if got := len(files["app.events"]); got != s.shop.events {
-		return fmt.Errorf("%d events posted, %d lines in files", s.shop.events, got)
+	if events != s.App.Posted() {
+		return 0, 0, fmt.Errorf("%d events posted, %d lines in files", s.App.Posted(), events)
 	}
-	say("%5d events posted                 = %5d lines in files", s.shop.events, len(files["app.events"]))
-	return s.inOrder(files["app.events"])
+	return lines, events, inOrder(files["app.events"])
 }
 
 // inOrder wants the events in the order of their own times and no id twice; they were
 // posted with clocks up to a second behind.
-func (s *stage) inOrder(lines []string) error {
+func inOrder(lines []string) error {
 	var last time.Time
 	seen := map[string]bool{}
 	for i, line := range lines {
@@ -231,6 +201,5 @@ func (s *stage) inOrder(lines []string) error {
 		}
 		last = event.TS
 	}
-	say("      in event-time order, each id once (they were posted up to 1 s out of order)")
 	return nil
 }
