@@ -1,21 +1,13 @@
 package shop
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // differ names the first row that is not the same in both.
@@ -128,78 +120,4 @@ func (s *Shop) CompareCache(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("orders that are no drafts and hashes in Redis: %w", err)
 	}
 	return len(want), nil
-}
-
-// ReadFiles returns the lines of all files below a folder, by stream, in the order
-// of the files' names.
-func ReadFiles(dir string) (map[string][]string, error) {
-	out := map[string][]string{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), ".zst") {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		z, err := zstd.NewReader(f)
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		stream := filepath.Base(filepath.Dir(path))
-		lines := bufio.NewScanner(z)
-		for lines.Scan() {
-			out[stream] = append(out[stream], lines.Text())
-		}
-		return lines.Err()
-	})
-	return out, err
-}
-
-// CompareFiles holds the files below a folder against nginx's log and the events posted,
-// and returns how many lines and events there are.
-func (s *Shop) CompareFiles(dir string) (lines, events int, err error) {
-	files, err := ReadFiles(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	log, err := os.ReadFile(s.Nginx.AccessLog())
-	if err != nil {
-		return 0, 0, err
-	}
-	lines, events = len(files["web.access"]), len(files["app.events"])
-	if logged := bytes.Count(log, []byte("\n")); lines != logged || lines != s.Site.Requests {
-		return 0, 0, fmt.Errorf("%d requests, %d lines in nginx's log, %d lines in files", s.Site.Requests, logged, lines)
-	}
-	if events != s.App.Posted() {
-		return 0, 0, fmt.Errorf("%d events posted, %d lines in files", s.App.Posted(), events)
-	}
-	return lines, events, inOrder(files["app.events"])
-}
-
-// inOrder wants the events in the order of their own times and no id twice; they were
-// posted with clocks up to a second behind.
-func inOrder(lines []string) error {
-	var last time.Time
-	seen := map[string]bool{}
-	for i, line := range lines {
-		var event struct {
-			ID string    `json:"id"`
-			TS time.Time `json:"ts"`
-		}
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			return fmt.Errorf("event in line %d: %w", i+1, err)
-		}
-		if seen[event.ID] {
-			return fmt.Errorf("event %s stands twice in the files", event.ID)
-		}
-		seen[event.ID] = true
-		if event.TS.Before(last) {
-			return fmt.Errorf("event %s of %s comes after one of %s", event.ID, event.TS, last)
-		}
-		last = event.TS
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ type Site struct {
 
 // Visit asks for a page, which logs a line.
 func (s *Site) Visit(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/item/%d", s.url, s.rnd.IntN(1000)), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/item/%d?visit=%d", s.url, s.rnd.IntN(1000), s.Requests), nil)
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,7 @@ type App struct {
 	client *http.Client
 
 	posted   atomic.Int64
+	accepted atomic.Int64
 	inFlight atomic.Int64
 }
 
@@ -52,6 +53,9 @@ func newApp(url string, seed uint64) *App {
 
 // Posted is the number of events so far, accepted or about to be.
 func (a *App) Posted() int { return int(a.posted.Load()) }
+
+// Accepted is the number of events that were answered with success.
+func (a *App) Accepted() int { return int(a.accepted.Load()) }
 
 // InFlight is the number of requests that were sent and are not yet answered.
 func (a *App) InFlight() int { return int(a.inFlight.Load()) }
@@ -65,7 +69,11 @@ func (a *App) Post(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Until(ctx, time.Minute, func(ctx context.Context) error { return a.send(ctx, body) })
+	err = Until(ctx, time.Minute, func(ctx context.Context) error { return a.send(ctx, body) })
+	if err == nil {
+		a.accepted.Add(1)
+	}
+	return err
 }
 
 func (a *App) send(ctx context.Context, body []byte) error {
