@@ -32,7 +32,7 @@ func TestKillsLoseNothingAndDoubleNothing(t *testing.T) {
 	if err := s.Database.Create(t.Context(), 1000); err != nil {
 		t.Fatal(err)
 	}
-	binary := shop.Binary{Path: buildBinary(t), Dir: dir}
+	binary := shop.Binary{Path: binaryPath, Dir: dir}
 	stopTraffic := startTraffic(t, s)
 
 	rnd := rand.New(rand.NewPCG(7, 7))

@@ -1,43 +1,30 @@
 package node_test
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/daybook-data/daybook/internal/shop"
 )
 
-// binary builds the command once for all tests of the package, as the Makefile does.
-var binary = sync.OnceValues(func() (string, error) {
+// binaryPath is the command, built once for all tests of the package.
+var binaryPath string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "daybook-node-test-")
 	if err != nil {
-		return "", err
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	path := filepath.Join(dir, "daybook")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/daybook")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	defer os.RemoveAll(dir)
+	if binaryPath, err = shop.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	os.Exit(code)
-}
-
-func buildBinary(t *testing.T) string {
-	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatalf("building the binary: %v", err)
-	}
-	return path
+	return m.Run()
 }
 
 func openShop(t *testing.T, o shop.Options) *shop.Shop {

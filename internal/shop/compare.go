@@ -23,19 +23,24 @@ func differ(want, got map[string]map[string]string) error {
 	return nil
 }
 
-// CompareSearch holds a table against its index, field by field, and returns how many rows
-// both have.
+// CompareSearch holds a table against the index of its name, see CompareIndex.
 func (s *Shop) CompareSearch(ctx context.Context, table string) (int, error) {
+	return s.CompareIndex(ctx, table, "shop-"+table)
+}
+
+// CompareIndex holds a table against an index, field by field, and returns how many rows
+// both have.
+func (s *Shop) CompareIndex(ctx context.Context, table, index string) (int, error) {
 	want, err := s.Database.rows(ctx, "SELECT * FROM shop."+table)
 	if err != nil {
 		return 0, err
 	}
-	got, err := s.documents(ctx, "shop-"+table)
+	got, err := s.documents(ctx, index)
 	if err != nil {
 		return 0, err
 	}
 	if err := differ(want, got); err != nil {
-		return 0, fmt.Errorf("MySQL shop.%s and Elasticsearch shop-%s: %w", table, table, err)
+		return 0, fmt.Errorf("MySQL shop.%s and Elasticsearch %s: %w", table, index, err)
 	}
 	return len(want), nil
 }
