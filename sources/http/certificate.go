@@ -1,0 +1,60 @@
+package http
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificate is the server's certificate, read again when its file changes: those
+// who renew certificates do not restart what uses them. Safe for concurrent use.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate // these three are written under mu
+	changed time.Time        // modification time of the file that current is from
+	warned  time.Time        // when it was last said that the new one can't be read
+}
+
+func loadCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{cert: cert, key: key, log: log}
+	if err := c.load(); err != nil {
+		return nil, fmt.Errorf("reading certificate: %w", err)
+	}
+	return c, nil
+}
+
+// load reads the files; c.mu is held, or c not yet shared.
+func (c *certificate) load() error {
+	info, err := os.Stat(c.cert)
+	if err != nil {
+		return err
+	}
+	if c.current != nil && info.ModTime().Equal(c.changed) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return err
+	}
+	c.current, c.changed = &pair, info.ModTime()
+	return nil
+}
+
+// get returns the certificate for a handshake. While a new one can't be read (its
+// key is perhaps still being written) the old one stays in use. Reading two small
+// local files under the lock is what a handshake waits for anyway.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil && time.Since(c.warned) > time.Minute {
+		c.warned = time.Now()
+		c.log.Warn("the certificate can't be read again; the old one stays in use", "file", c.cert, "error", err)
+	}
+	return c.current, nil
+}
