@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-
-	"github.com/daybook-data/daybook/pipeline"
 )
 
 // claim checks server and target before the first write of a run.
@@ -17,9 +15,6 @@ func (s *Sink) claim(ctx context.Context) error {
 		return err
 	}
 	if err := s.target.claim(ctx); err != nil {
-		if errors.As(err, new(*pipeline.StopError)) {
-			return err
-		}
 		return s.failure("checking the target", err)
 	}
 	return nil

@@ -75,6 +75,9 @@ func (s *Sink) transient(doing string, err error) error {
 
 // failure wraps an error of a command that does not concern a record.
 func (s *Sink) failure(doing string, err error) error {
+	if errors.As(err, new(*pipeline.StopError)) {
+		return err
+	}
 	if judge(err) == stop {
 		return s.stopped(doing, err)
 	}

@@ -3,10 +3,10 @@ package redis
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -17,9 +17,12 @@ type Sink struct {
 	config   *Config
 	env      pipeline.SinkEnv
 	template *pipeline.Template
-	client   *redis.Client
+	security *tls.Config // nil for a plain connection
 	scripts  scripts
 	target   *target
+
+	client *redis.Client             // nil while there is no connection
+	unused *atomic.Pointer[net.Conn] // the client's first connection, until it is used
 
 	pending  []change
 	rejected []pipeline.Rejected // since the last Flush that got through
@@ -35,18 +38,8 @@ var (
 )
 
 func open(c *Config, env pipeline.SinkEnv, template *pipeline.Template, security *tls.Config) *Sink {
-	client := redis.NewClient(&redis.Options{
-		Addr: c.Addr, Username: c.User, Password: c.Password.Reveal(), DB: c.DB, TLSConfig: security,
-		ClientName: "daybook-" + env.Pipeline + "-" + env.Name,
-		// The deliver loop retries; a retry hidden below it would make a slow
-		// destination look like a slow sink.
-		MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: c.Timeout, ReadTimeout: c.Timeout, WriteTimeout: c.Timeout, ContextTimeoutEnabled: true,
-		PoolSize: 1, Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	s := &Sink{config: c, env: env, template: template, client: client, scripts: newScripts()}
-	s.target = newTarget(client, s.scripts, env, c.Key)
+	s := &Sink{config: c, env: env, template: template, security: security, scripts: newScripts()}
+	s.target = newTarget(s.scripts, env, c.Key)
 	return s
 }
 
@@ -79,6 +72,7 @@ func (s *Sink) Flush(ctx context.Context, c pipeline.Checkpoint) error {
 	if err != nil {
 		text := err.Error()
 		s.lacking.Store(&text)
+		_ = s.disconnect() // whatever it was, a new connection can't be worse
 		return err
 	}
 	s.lacking.Store(nil)
@@ -91,6 +85,9 @@ func (s *Sink) Flush(ctx context.Context, c pipeline.Checkpoint) error {
 }
 
 func (s *Sink) flush(ctx context.Context, c pipeline.Checkpoint) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
 	if err := s.claim(ctx); err != nil {
 		return err
 	}
@@ -134,7 +131,7 @@ func chunk(pending []change) int {
 }
 
 // Close lets go of the connection. What was not flushed is not written.
-func (s *Sink) Close() error { return s.client.Close() }
+func (s *Sink) Close() error { return s.disconnect() }
 
 // Report says how the sink stands.
 func (s *Sink) Report() pipeline.Report {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -28,17 +29,22 @@ const (
 
 // target is the hash in Redis that says whose rows the keys of the template are.
 type target struct {
-	client  *redis.Client
+	client  *redis.Client // of the sink, while it is connected
 	scripts scripts
 	env     pipeline.SinkEnv
 	key     string
 
 	incarnation string            // of the target this run writes to; empty until it was checked
 	truncated   map[string]uint64 // owner -> version: older rows of the owner are gone
+	// confirmed is how far the target has told us it was, and the cursor before that.
+	confirmed map[pipeline.Partition]int64
 }
 
-func newTarget(client *redis.Client, s scripts, env pipeline.SinkEnv, template string) *target {
-	return &target{client: client, scripts: s, env: env, key: reserved + "target:" + template}
+func newTarget(s scripts, env pipeline.SinkEnv, template string) *target {
+	return &target{
+		scripts: s, env: env, key: reserved + "target:" + template,
+		confirmed: maps.Clone(env.Cursor),
+	}
 }
 
 // claim makes sure, once in a run, that the target is ours or nobody's.
@@ -117,12 +123,12 @@ func (t *target) check(held map[string]string) error {
 // before a cursor is committed, so none is below the cursor.
 func (t *target) checkMarks(held map[string]string) error {
 	var back []string
-	for p, cursor := range t.env.Cursor {
+	for p, confirmed := range t.confirmed {
 		mark, err := strconv.ParseInt(held[t.doneField(p)], 10, 64)
 		if err != nil {
 			mark = 0 // no Flush has got here
 		}
-		if mark < cursor {
+		if mark < confirmed {
 			back = append(back, fmt.Sprintf("%s/%d:%d", p.Stream, p.Number, mark))
 		}
 	}
@@ -160,16 +166,31 @@ func (t *target) owned(it *item) string { return t.incarnation + " " + it.owner(
 func (t *target) mark(ctx context.Context, c pipeline.Checkpoint) error {
 	args := []any{t.incarnation}
 	for p, offset := range c.Offsets {
-		args = append(args, t.doneField(p), offset)
+		args = append(args, t.doneField(p), t.confirmed[p], offset)
 	}
-	found, err := t.scripts.mark.Run(ctx, t.client, []string{t.key}, args...).Int()
+	moved, err := t.scripts.mark.Run(ctx, t.client, []string{t.key}, args...).Int()
 	if err != nil {
 		return err
 	}
-	if found == 0 {
-		return t.lost("the target was emptied or replaced while the sink was writing")
+	if moved == 0 {
+		return t.missed(ctx)
 	}
+	t.confirmed = maps.Clone(c.Offsets)
 	return nil
+}
+
+// missed says why a mark could not be moved.
+func (t *target) missed(ctx context.Context) error {
+	held, err := t.client.HGetAll(ctx, t.key).Result()
+	if err != nil {
+		return err
+	}
+	if held[fieldIncarnation] == t.incarnation {
+		if err := t.checkMarks(held); err != nil {
+			return err
+		}
+	}
+	return t.lost("the target was emptied or replaced while the sink was writing")
 }
 
 // setTruncated records that rows of the owner older than version are gone.
