@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// Errors of groups. ErrNotLeader means that nothing was appended, ErrUnknownOutcome that it may or may not have been: an
+// idempotent producer sends again and learns it.
+var (
+	ErrNotLeader      = errors.New("this member does not lead the group")
+	ErrUnknownOutcome = errors.New("leadership was lost during the append: it may or may not be stored")
+	ErrGroupClosed    = errors.New("group is closed")
+)
+
+// GroupOptions are the settings of a group. Only Dir is needed: without Transport the group has one member, bootstraps
+// itself, and serves when it is opened.
+type GroupOptions struct {
+	// Dir is the group's directory, which the journal owns.
+	Dir string
+	// Journal are the settings of its journal. In a group of one of mode Replicated, ReadDurable is set.
+	Journal storage.Options
+	// ID is the member's name in the group: "local" by default.
+	ID string
+	// Transport connects the members. Nil means that there are no others.
+	Transport raft.Transport
+	// Peers are the members to bootstrap with, this one included, if the group is new. Empty: it waits to be added.
+	Peers []raft.Server
+	// Timeout is raft's heartbeat and election timeout of groups with several members: 2 s by default.
+	Timeout time.Duration
+	// RetainEvery is how often retention is applied: 10 s by default.
+	RetainEvery time.Duration
+	// QueueBytes bounds what waits to be proposed; Append blocks while it is full. 32 MiB by default.
+	QueueBytes int64
+	// Logger is silent by default. Raft's own messages below Warn are dropped.
+	Logger *slog.Logger
+}
+
+func (o GroupOptions) withDefaults() GroupOptions {
+	if o.ID == "" {
+		o.ID = "local"
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 2 * time.Second
+	}
+	if o.RetainEvery == 0 {
+		o.RetainEvery = 10 * time.Second
+	}
+	if o.QueueBytes == 0 {
+		o.QueueBytes = 32 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Journal.Logger == nil {
+		o.Journal.Logger = o.Logger
+	}
+	return o
+}
+
+// Group is one raft group on one journal. It is safe for concurrent use.
+type Group struct {
+	member
+	queue     queue
+	retaining sync.WaitGroup
+}
+
+// OpenGroup opens the journal in o.Dir and joins its group. A group of one leads when OpenGroup returns; with several
+// members use WaitLeader.
+func OpenGroup(o GroupOptions) (*Group, error) {
+	o = o.withDefaults()
+	o.Journal.Commands = false
+	if o.Transport == nil && o.Journal.Mode == storage.Replicated {
+		o.Journal.ReadDurable = true // nobody else has what is only in memory
+	}
+	j, err := storage.Open(o.Dir, o.Journal)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{}
+	g.queue.init(o.QueueBytes)
+	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j}, journalConfig(o)); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	g.queue.run(&g.member)
+	g.retaining.Go(g.retainLoop)
+	return g, nil
+}
+
+// retainLoop applies retention until the group ends.
+func (g *Group) retainLoop() {
+	tick := time.NewTicker(g.o.RetainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.stopping:
+			return
+		case <-g.done:
+			return
+		case <-tick.C:
+		}
+		if _, err := g.Retain(); err != nil && g.journal.Err() == nil {
+			g.o.Logger.Warn("retention could not be applied; trying again", "error", err)
+		}
+	}
+}
+
+// Retain applies retention now and returns the number of segments it removed.
+func (g *Group) Retain() (int, error) {
+	// Raft does not hand its own entries to the state machine, but what is applied is committed.
+	g.journal.Commit(g.raft.AppliedIndex())
+	return g.journal.Retain()
+}
+
+// Journal is the group's journal: reads go there.
+func (g *Group) Journal() *storage.Journal { return g.journal }
+
+// Close answers what is queued with ErrGroupClosed, waits for what is proposed, and closes the journal.
+func (g *Group) Close() error {
+	if !g.beginStop() {
+		<-g.done
+		return nil
+	}
+	g.queue.close()
+	g.retaining.Wait()
+	return g.member.stop()
+}

@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/raft"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+const (
+	// proposalBytes is about how much one raft entry carries; a larger batch gets one of its own.
+	proposalBytes = 1 << 20
+	// inFlight is how many proposals raft has at a time. While all are on their way the queue fills, and the next
+	// proposals are larger: that is the group commit.
+	inFlight = 8
+)
+
+// Append puts batches behind all that was appended before, in their order, and returns without waiting for the disk; it
+// waits only while the queue is full. done is called once, from another goroutine, when all batches are stored as the
+// journal's mode promises, or refused: each batch then has its result in it, and done gets the error that kept all or
+// some from being tried, which is also in their Err. The batches belong to the group until then. done must not block.
+// If Append returns an error it did nothing, and done is never called.
+func (g *Group) Append(ctx context.Context, batches []*storage.Batch, done func(error)) error {
+	a := &appending{batches: make([]*storage.Batch, 0, len(batches)), done: done}
+	for _, b := range batches {
+		if err := b.Check(); err == nil {
+			a.batches = append(a.batches, b)
+			a.bytes += int64(len(b.Data))
+		}
+	}
+	a.left = len(a.batches)
+	if a.left == 0 {
+		go done(nil)
+		return nil
+	}
+	return g.queue.add(ctx, a, g.closedErr)
+}
+
+// AppendWait is Append, and waits for the result.
+func (g *Group) AppendWait(ctx context.Context, batches []*storage.Batch) error {
+	result := make(chan error, 1)
+	if err := g.Append(ctx, batches, func(err error) { result <- err }); err != nil {
+		return err
+	}
+	return <-result
+}
+
+// appending is one call of Append. The proposer takes its batches in order; the completer counts them off.
+type appending struct {
+	batches []*storage.Batch // not yet proposed
+	bytes   int64            // as counted by the queue
+	left    int              // not yet answered; used by the completer alone
+	err     error
+	done    func(error)
+}
+
+// queue is what waits to be proposed, and the two goroutines that move it: one makes proposals, one waits for raft's
+// answers in their order.
+type queue struct {
+	limit int64
+	room  *semaphore.Weighted
+
+	mu      sync.Mutex
+	waiting []*appending // guarded by mu
+	closed  bool         // guarded by mu
+	wake    chan struct{}
+
+	sent    chan *sentProposal
+	running sync.WaitGroup
+}
+
+// sentProposal is a proposal that raft has.
+type sentProposal struct {
+	storage.Proposal
+	owners  []*appending // of each batch
+	future  raft.ApplyFuture
+	release func() // gives reserved disk space back
+}
+
+func (q *queue) init(limit int64) {
+	q.limit, q.room = limit, semaphore.NewWeighted(limit)
+	q.wake = make(chan struct{}, 1)
+	q.sent = make(chan *sentProposal, inFlight-1) // and the one that the completer waits for
+}
+
+func (q *queue) add(ctx context.Context, a *appending, closedErr func() error) error {
+	if err := q.room.Acquire(ctx, min(a.bytes, q.limit)); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		q.room.Release(min(a.bytes, q.limit))
+		return closedErr()
+	}
+	q.waiting = append(q.waiting, a)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// close ends the queue: what waits is answered with ErrGroupClosed, what is proposed with what comes of it.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	q.running.Wait()
+}
+
+func (q *queue) run(m *member) {
+	q.running.Go(func() { q.propose(m) })
+	q.running.Go(q.complete)
+}
+
+// propose makes proposals of what waits until the queue is closed.
+func (q *queue) propose(m *member) {
+	defer close(q.sent)
+	for {
+		p, closed := q.take()
+		switch {
+		case closed:
+			q.sent <- q.refuse(p, m.closedErr())
+			return
+		case len(p.Batches) == 0:
+			select {
+			case <-q.wake:
+			case <-m.done: // raft has ended; nothing that comes can be stored
+				q.mu.Lock()
+				q.closed = true
+				q.mu.Unlock()
+			}
+		default:
+			q.sent <- q.send(m, p)
+		}
+	}
+}
+
+// take removes the batches of the next proposal from the queue; when it is closed, all there are.
+func (q *queue) take() (p *sentProposal, closed bool) {
+	p = &sentProposal{}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	size := 0
+	for len(q.waiting) > 0 {
+		a := q.waiting[0]
+		for len(a.batches) > 0 {
+			b := a.batches[0]
+			if len(p.Batches) > 0 && size+len(b.Data) > proposalBytes && !q.closed {
+				return p, false
+			}
+			size += len(b.Data)
+			p.Batches, p.owners = append(p.Batches, b), append(p.owners, a)
+			a.batches = a.batches[1:]
+		}
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
+	}
+	return p, q.closed
+}
+
+// send gives a proposal to raft. Disk space comes first: a full disk refuses here, where nothing was done yet.
+func (q *queue) send(m *member, p *sentProposal) *sentProposal {
+	var size int64
+	for _, b := range p.Batches {
+		size += int64(len(b.Data))
+	}
+	var err error
+	if p.release, err = m.journal.Reserve(len(p.Batches), size); err != nil {
+		return q.refuse(p, err)
+	}
+	data := m.journal.Propose(&p.Proposal)
+	p.future = m.raft.ApplyLog(raft.Log{Data: data}, 0)
+	withdraw, release := m.journal.Withdraw, p.release
+	p.release = func() { withdraw(&p.Proposal); release() }
+	return p
+}
+
+// refuse answers a proposal that raft never gets.
+func (q *queue) refuse(p *sentProposal, err error) *sentProposal {
+	p.future, p.release = refused{err}, func() {}
+	return p
+}
+
+type refused struct{ err error }
+
+func (r refused) Error() error  { return r.err }
+func (r refused) Index() uint64 { return 0 }
+func (r refused) Response() any { return nil }
+
+// complete waits for the proposals in their order and tells the callers.
+func (q *queue) complete() {
+	for p := range q.sent {
+		err := appendErr(p.future.Error())
+		p.release()
+		for i, b := range p.Batches {
+			a := p.owners[i]
+			if err != nil {
+				b.Err, a.err = err, err
+			}
+			if a.left--; a.left == 0 {
+				q.room.Release(min(a.bytes, q.limit))
+				a.done(a.err)
+			}
+		}
+	}
+}
+
+// appendErr gives raft's errors the meaning they have for an append.
+func appendErr(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrAbortedByRestore):
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	case errors.Is(err, raft.ErrRaftShutdown):
+		return fmt.Errorf("%w: %w: %w", ErrGroupClosed, ErrUnknownOutcome, err)
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+const (
+	// commandSegment is the segment size of a command log: snapshots cut its front in whole segments.
+	commandSegment = 4 << 20
+	// A snapshot is taken after so many commands, and more than that are kept behind it: if the newest snapshot cannot
+	// be read, the one before it and the log still give the same state.
+	snapshotEvery    = 8192
+	snapshotTrailing = 2 * snapshotEvery
+)
+
+// FSMGroup is a replicated state machine whose log is a journal of commands. It is safe for concurrent use.
+type FSMGroup struct {
+	member
+}
+
+// OpenFSM opens the log in o.Dir, restores fsm from the last snapshot and the commands behind it, and joins the group.
+// A group of one leads, and has applied everything, when OpenFSM returns. The command log is always Durable.
+func OpenFSM(o GroupOptions, fsm raft.FSM) (*FSMGroup, error) {
+	o = o.withDefaults()
+	o.Journal.Commands, o.Journal.Mode, o.Journal.Retention = true, storage.Durable, storage.Retention{}
+	if o.Journal.SegmentBytes == 0 {
+		o.Journal.SegmentBytes = commandSegment
+	}
+	j, err := storage.Open(o.Dir, o.Journal)
+	if err != nil {
+		return nil, err
+	}
+	g, err := openFSM(o, j, fsm)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return g, nil
+}
+
+func openFSM(o GroupOptions, j *storage.Journal, fsm raft.FSM) (*FSMGroup, error) {
+	snaps, err := openSnapshots(o.Journal.FS, filepath.Join(o.Dir, "snapshots"), o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := snaps.checkLog(j); err != nil {
+		return nil, err
+	}
+	c := baseConfig(o)
+	c.SnapshotThreshold = snapshotEvery
+	c.TrailingLogs = snapshotTrailing
+	c.SnapshotInterval = 30 * time.Second
+	g := &FSMGroup{}
+	if err := g.member.start(o, j, fsm, snaps, c); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or
+// storage.ErrDiskFull if the command was not applied, ErrUnknownOutcome if it may or may not have been.
+func (g *FSMGroup) Apply(ctx context.Context, command []byte) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(command) > storage.MaxBatchBytes {
+		return nil, fmt.Errorf("command of %d bytes is larger than %d", len(command), storage.MaxBatchBytes)
+	}
+	release, err := g.journal.Reserve(0, int64(len(command)))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	f := g.raft.Apply(command, 0)
+	if err := appendErr(f.Error()); err != nil {
+		return nil, err
+	}
+	return f.Response(), nil
+}
+
+// Barrier returns when everything that was committed before the call is applied here.
+func (g *FSMGroup) Barrier(ctx context.Context) error {
+	timeout := time.Duration(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(deadline), time.Nanosecond)
+	}
+	return appendErr(g.raft.Barrier(timeout).Error())
+}
+
+// Snapshot takes a snapshot now. It is not needed in the normal course.
+func (g *FSMGroup) Snapshot() error {
+	err := g.raft.Snapshot().Error()
+	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return nil
+	}
+	return err
+}
+
+// Close waits for what is being applied and closes the log.
+func (g *FSMGroup) Close() error {
+	if !g.beginStop() {
+		<-g.done
+		return nil
+	}
+	return g.member.stop()
+}

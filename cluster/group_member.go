@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// member is what groups of both kinds are made of: a journal and the raft instance on it.
+type member struct {
+	o       GroupOptions
+	journal *storage.Journal
+	raft    *raft.Raft
+	store   *store
+	alone   *aloneTransport // nil with other members
+
+	stopOnce sync.Once
+	ended    sync.Once
+	stopping chan struct{} // closed when Close begins
+	done     chan struct{} // closed when raft has ended
+	watching sync.WaitGroup
+
+	errMu sync.Mutex
+	err   error // why the group ended; guarded by errMu
+}
+
+// start brings raft up over the journal.
+func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
+	m.o, m.journal = o, j
+	m.stopping, m.done = make(chan struct{}), make(chan struct{})
+	m.store = &store{Journal: j}
+	trans := o.Transport
+	if trans == nil {
+		m.alone = newAloneTransport(raft.ServerAddress(o.ID))
+		trans = m.alone
+	}
+	if err := m.bootstrap(conf, snaps, trans); err != nil {
+		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
+	}
+	var err error
+	if m.raft, err = m.newRaft(conf, fsm, snaps, trans); err != nil {
+		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
+	}
+	m.store.started.Store(true)
+	m.watching.Go(m.watch)
+	if m.alone == nil {
+		return nil
+	}
+	if err := m.lead(); err != nil {
+		m.beginStop()
+		m.shutdown()
+		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
+	}
+	return nil
+}
+
+// bootstrap writes the first configuration into a new group's log.
+func (m *member) bootstrap(conf *raft.Config, snaps raft.SnapshotStore, trans raft.Transport) error {
+	peers := m.o.Peers
+	if m.alone != nil {
+		peers = []raft.Server{{Suffrage: raft.Voter, ID: conf.LocalID, Address: trans.LocalAddr()}}
+	}
+	if len(peers) == 0 {
+		return nil
+	}
+	known, err := raft.HasExistingState(m.store, m.store, snaps)
+	if err != nil || known {
+		return err
+	}
+	return raft.BootstrapCluster(conf, m.store, m.store, snaps, trans, raft.Configuration{Servers: peers})
+}
+
+// newRaft is raft.NewRaft, which panics when an entry of the log cannot be read.
+func (m *member) newRaft(conf *raft.Config, fsm raft.FSM, snaps raft.SnapshotStore, trans raft.Transport) (r *raft.Raft, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if err = m.store.firstErr(); err == nil {
+				panic(p)
+			}
+		}
+	}()
+	return raft.NewRaft(conf, fsm, m.store, m.store, snaps, trans)
+}
+
+// lead makes the only member leader at once, by the message that hands leadership over, and waits until everything in
+// the log is applied.
+func (m *member) lead() error {
+	m.alone.stand()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := m.WaitLeader(ctx); err != nil {
+		return err
+	}
+	return m.raft.Barrier(30 * time.Second).Error()
+}
+
+// watch ends raft when the journal fails: a member whose disk is in doubt must not go on.
+func (m *member) watch() {
+	select {
+	case <-m.stopping:
+		return
+	case <-m.journal.Failed():
+	}
+	m.setErr(m.journal.Err())
+	m.shutdown()
+}
+
+func (m *member) shutdown() {
+	// The error of a shutdown is always nil in this version; there is nothing to do about one.
+	_ = m.raft.Shutdown().Error()
+	m.ended.Do(func() { close(m.done) })
+}
+
+func (m *member) setErr(err error) {
+	m.errMu.Lock()
+	defer m.errMu.Unlock()
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// Err is why the group ended by itself, or nil.
+func (m *member) Err() error {
+	m.errMu.Lock()
+	defer m.errMu.Unlock()
+	return m.err
+}
+
+// Done is closed when the group has ended: after Close, or because its journal failed, which Err then says.
+func (m *member) Done() <-chan struct{} { return m.done }
+
+// Term is raft's current term, which is the leader epoch of what is appended in it.
+func (m *member) Term() uint64 { return m.raft.CurrentTerm() }
+
+// Leader returns the id of the leader, "" if none is known, and whether it is this member.
+func (m *member) Leader() (id string, self bool) {
+	_, leader := m.raft.LeaderWithID()
+	return string(leader), m.raft.State() == raft.Leader
+}
+
+// WaitLeader waits until the group has a leader, whoever it is.
+func (m *member) WaitLeader(ctx context.Context) error {
+	changes := make(chan raft.Observation, 16)
+	o := raft.NewObserver(changes, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	m.raft.RegisterObserver(o)
+	defer m.raft.DeregisterObserver(o)
+	for {
+		if id, _ := m.Leader(); id != "" {
+			return nil
+		}
+		select {
+		case <-changes:
+		case <-m.done:
+			return m.closedErr()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// closedErr is why the group no longer serves.
+func (m *member) closedErr() error {
+	if err := m.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrGroupClosed, err)
+	}
+	return ErrGroupClosed
+}
+
+// beginStop is true for the first caller, who then has to call stop.
+func (m *member) beginStop() (first bool) {
+	m.stopOnce.Do(func() { close(m.stopping); first = true })
+	return first
+}
+
+// stop ends raft and closes the journal.
+func (m *member) stop() error {
+	m.watching.Wait()
+	m.shutdown()
+	return m.journal.Close()
+}

@@ -1,0 +1,25 @@
+// Package storage is one journal on one disk: a raft log that is the data.
+//
+// A [Journal] keeps frames in segment files; a frame is one raft entry and holds any number of Kafka record batches of
+// any of the journal's partitions, byte for byte as the producer sent them. It implements hashicorp/raft's LogStore
+// and StableStore, so nothing is written twice: StoreLogs on the leader is the one place where order is final, and
+// there batches get their offsets and idempotent producers are checked. FORMAT.md draws the files and numbers the
+// steps of recovery.
+//
+// # Promises
+//
+//   - A batch that StoreLogs returned nil for in the mode Durable survives the loss of power.
+//   - Offsets are dense and never change; readers see only what is committed, and never the bytes of another batch.
+//   - Bytes that are not what was written are reported as a [DamageError] and never served. A torn tail is cut only
+//     beyond the point known to be durable; a whole frame that does not link to the one before it stops the journal.
+//   - After a write or sync failed, the journal is read-only for the process: what the disk then holds is not known.
+//   - Without space an append is refused with [ErrDiskFull] before anything of it was done, and the next one that
+//     finds space succeeds.
+//   - Everything but the segments and the start file is a cache: deleted or garbled, the answers stay the same.
+//
+// # Concurrency
+//
+// All methods of Journal are safe for concurrent use. Locks are taken in this order: Journal.wmu (one writer at a time:
+// appends, cuts, trims, the start file; held during I/O), space.mu (what is allocated; held during I/O), Journal.mu
+// (the index that readers see; never held during I/O).
+package storage

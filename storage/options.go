@@ -1,0 +1,86 @@
+package storage
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+)
+
+// Mode says when StoreLogs may return.
+type Mode uint8
+
+const (
+	// Durable syncs each StoreLogs to stable storage before it returns.
+	Durable Mode = iota
+	// Replicated syncs in the background, within Options.FlushEvery.
+	Replicated
+)
+
+// Retention bounds what a journal keeps. Whole segments are removed from the front; zero fields do not bound.
+type Retention struct {
+	Age   time.Duration // since a segment was last appended to, by the leader's clock
+	Bytes int64         // of all segments together
+}
+
+// Options are the settings of a journal. The zero value is ready to use.
+type Options struct {
+	// Commands makes the journal the log of an ordinary state machine: the entries' data are stored as they are, and
+	// raft may cut the front after a snapshot.
+	Commands bool
+	// Mode is Durable by default.
+	Mode Mode
+	// ReadDurable hides what is not yet on stable storage even if it is committed. A group of one that acknowledges
+	// from memory needs it: what its readers saw must not be lost.
+	ReadDurable bool
+	// SegmentBytes is the size of a segment file: 128 MiB by default, at least 4 KiB, at most 1 GiB. It may differ from
+	// one opening to the next and from replica to replica.
+	SegmentBytes int64
+	// FlushEvery bounds the time that data stays unsynced in the mode Replicated: 50 ms by default.
+	FlushEvery time.Duration
+	// Retention keeps everything by default.
+	Retention Retention
+	// Spares is how many removed segments are kept for reuse, since overwriting a file is several times faster than
+	// filling a new one: 2 by default, negative for none.
+	Spares int
+	// IndexCache is how many sealed segments' batch indexes are kept in memory: 16 by default.
+	IndexCache int
+	// FS is the operating system's by default.
+	FS vfs.FS
+	// Now is time.Now by default.
+	Now func() time.Time
+	// Logger is silent by default.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	set := func(v *int64, def int64) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	set(&o.SegmentBytes, 128<<20)
+	set((*int64)(&o.FlushEvery), int64(50*time.Millisecond))
+	if o.SegmentBytes < 4<<10 || o.SegmentBytes > 1<<30 {
+		return o, fmt.Errorf("segment size %d is outside 4 KiB to 1 GiB", o.SegmentBytes)
+	}
+	o.SegmentBytes = int64(aligned(int(o.SegmentBytes)))
+	if o.Spares == 0 {
+		o.Spares = 2
+	}
+	if o.IndexCache <= 0 {
+		o.IndexCache = 16
+	}
+	if o.FS == nil {
+		o.FS = vfs.OS{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return o, nil
+}

@@ -1,0 +1,361 @@
+package storage
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/raft"
+)
+
+// SetRetention changes what the journal keeps.
+func (j *Journal) SetRetention(r Retention) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.keep = r
+}
+
+// Hold keeps, for a registered reader, everything from these offsets on, against every retention. A second call with
+// the same name replaces the first. Holds are not stored: readers register again after a restart.
+func (j *Journal) Hold(name string, offsets map[uint32]int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.holds[name] = maps.Clone(offsets)
+}
+
+// Unhold ends a reader's hold.
+func (j *Journal) Unhold(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.holds, name)
+}
+
+// Size is the number of bytes in frames that the journal keeps.
+func (j *Journal) Size() int64 {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.index.bytes()
+}
+
+func (x *index) bytes() (n int64) {
+	for _, s := range x.segs {
+		n += s.size
+	}
+	return n
+}
+
+// Retain removes the segments at the front that retention no longer keeps, and returns how many those were. Nothing is
+// removed that raft has not applied or that a reader holds. Age is by the time of the append, so what a record says of
+// itself cannot keep a segment or lose it.
+func (j *Journal) Retain() (removed int, err error) {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if err := j.writable(); err != nil {
+		return 0, err
+	}
+	if err := j.rollExpired(); err != nil {
+		return 0, j.fail(err)
+	}
+	n := j.expired()
+	if n == 0 {
+		return 0, nil
+	}
+	if err := j.trim(n); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// rollExpired seals the current segment if retention by age would remove it: only whole segments are removed.
+func (j *Journal) rollExpired() error {
+	seg := j.current()
+	j.mu.RLock()
+	old := j.tooOld(seg) && len(seg.entries) > 0 && j.committed.Load() >= seg.end() && !j.held(seg)
+	j.mu.RUnlock()
+	if !old {
+		return nil
+	}
+	return j.roll(0)
+}
+
+// tooOld says whether the segment is older than retention by age keeps. The caller holds mu.
+func (j *Journal) tooOld(seg *segment) bool {
+	return j.keep.Age > 0 && len(seg.entries) > 0 && seg.lastStamp < j.o.Now().Add(-j.keep.Age).UnixMicro()
+}
+
+// held says whether a registered reader still needs the segment. The caller holds mu.
+func (j *Journal) held(seg *segment) bool {
+	for _, offsets := range j.holds {
+		for id, offset := range offsets {
+			p := j.index.parts[id]
+			if p == nil {
+				continue
+			}
+			for i := range p.spans {
+				if s := &p.spans[i]; s.seg == seg && s.next > offset {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// expired counts the segments at the front that may go and should.
+func (j *Journal) expired() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	size := j.index.bytes()
+	for n, seg := range j.index.segs[:len(j.index.segs)-1] {
+		tooMuch := j.keep.Bytes > 0 && size-seg.size >= j.keep.Bytes
+		if !tooMuch && !j.tooOld(seg) || seg.end() > j.committed.Load() || j.held(seg) {
+			return n
+		}
+		size -= seg.size
+	}
+	return len(j.index.segs) - 1
+}
+
+// trim removes the first n segments. What the log links to from then on is made durable before anything goes, so an
+// interruption leaves files that the next start removes.
+func (j *Journal) trim(n int) error {
+	j.mu.RLock()
+	gone := append([]*segment(nil), j.index.segs[:n]...)
+	j.mu.RUnlock()
+	front, err := j.endState(gone[n-1])
+	if err != nil {
+		return fmt.Errorf("trimming the front: %w", err)
+	}
+	j.start.front = front
+	if err := j.start.write(); err != nil {
+		return j.fail(err)
+	}
+	j.mu.Lock()
+	j.index.segs = append([]*segment(nil), j.index.segs[n:]...)
+	j.index.front = *front
+	for _, p := range j.index.parts {
+		p.dropBelow(front.pos)
+	}
+	j.mu.Unlock()
+	for _, seg := range gone {
+		j.cache.remove(seg)
+		_ = j.fsys.Remove(idxPath(seg.path)) // what stays is removed at the next start
+		seg.discard = j.recycle
+		seg.release()
+	}
+	return nil
+}
+
+// dropBelow forgets what lies in segments below a journal position.
+func (p *partition) dropBelow(position uint64) {
+	n := 0
+	for n < len(p.spans) && p.spans[n].seg.base < position {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	p.spans = append([]span(nil), p.spans[n:]...)
+	if len(p.spans) == 0 {
+		p.open = table{}
+	}
+	low := p.lowest()
+	k := 0
+	for k < len(p.txns.aborted) && p.txns.aborted[k].Last < low {
+		k++
+	}
+	p.txns.aborted = append([]Aborted(nil), p.txns.aborted[k:]...)
+}
+
+// endState returns the state behind a sealed segment: from its index, or else by reading the segment.
+func (j *Journal) endState(seg *segment) (*tail, error) {
+	probe := &segment{base: seg.base, path: seg.path, file: seg.file}
+	if x, err := readIndex(j.fsys, probe); err == nil && probe.lastCRC == seg.lastCRC && probe.end() == seg.end() {
+		return x.end, nil
+	}
+	state := j.start.front.clone()
+	j.mu.RLock()
+	segs := append([]*segment(nil), j.index.segs...)
+	j.mu.RUnlock()
+	for _, s := range segs {
+		l := &loadedLog{tail: state, index: index{parts: map[uint32]*partition{}}}
+		again := &segment{base: s.base, path: s.path, file: s.file}
+		if stop, err := l.scan(again, false); err != nil {
+			return nil, err
+		} else if again.end() != s.end() {
+			return nil, s.damage(again.size, s.size, stop.broken+stop.alien)
+		}
+		state.expire()
+		if s == seg {
+			return state, nil
+		}
+	}
+	return nil, fmt.Errorf("segment %s is not in the log", seg.path)
+}
+
+// TrimBefore makes offset the first one that can be read in a partition, and returns what then is the first one: the
+// committed end bounds it, and it never goes back. The bytes go with their segments.
+func (j *Journal) TrimBefore(id uint32, offset int64) (start int64, err error) {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if err := j.writable(); err != nil {
+		return 0, err
+	}
+	low, end := j.Bounds(id)
+	if offset < 0 || offset > end {
+		return low, &RangeError{Partition: id, Offset: offset, Start: low, End: end}
+	}
+	if offset <= low {
+		return low, nil
+	}
+	j.start.starts = maps.Clone(j.start.starts)
+	j.start.starts[id] = offset
+	if err := j.start.write(); err != nil {
+		return low, j.fail(err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.index.parts[id].start = offset
+	return offset, nil
+}
+
+// firstKey holds the lowest raft index of a command log whose front raft cut off within a segment.
+const firstKey = "daybook.first"
+
+// DeleteRange implements raft.LogStore. A journal's front goes by retention alone, so all it may cut is the end, which
+// was never committed; a command log also gives up its front after a snapshot.
+func (j *Journal) DeleteRange(low, high uint64) error {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if err := j.writable(); err != nil {
+		return err
+	}
+	j.mu.RLock()
+	first, last := j.index.firstIndex(), j.index.lastIndex()
+	j.mu.RUnlock()
+	var err error
+	switch {
+	case last == 0 || low > high || high < first:
+		return nil
+	case low > first && high >= last:
+		err = j.cutTail(low)
+	case low <= first && j.o.Commands:
+		err = j.cutFront(min(high, last), last)
+	default:
+		err = fmt.Errorf("raft asked to delete entries %d to %d of %d to %d, which would delete data", low, high, first, last)
+	}
+	if err != nil {
+		return j.fail(err)
+	}
+	return nil
+}
+
+// cutFront removes the entries up to high of a command log.
+func (j *Journal) cutFront(high, last uint64) error {
+	if high == last && len(j.current().entries) > 0 { // the log goes on behind a snapshot, at any index
+		if err := j.roll(0); err != nil {
+			return err
+		}
+	}
+	if err := j.setValue(firstKey, put64(nil, high+1)); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.index.first = high + 1
+	n := 0
+	for n < len(j.index.segs)-1 && j.index.segs[n].last() <= high {
+		n++
+	}
+	j.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	if err := j.trim(n); err != nil {
+		return err
+	}
+	if high == last {
+		j.tail.index, j.start.front.index = 0, 0
+		return j.start.write()
+	}
+	return nil
+}
+
+// cutTail removes the entries from low on: first the mark goes down, then whole segments go from the last one, then
+// the headers of the frames in the one that stays are zeroed. An interruption leaves a longer log, which raft cuts
+// again. Then the log is read anew, by the code of a start.
+func (j *Journal) cutTail(low uint64) error {
+	j.mu.RLock()
+	seg, n, ok := j.index.find(low)
+	segs := append([]*segment(nil), j.index.segs...)
+	j.mu.RUnlock()
+	if !ok {
+		return raft.ErrLogNotFound
+	}
+	cut := int64(seg.entries[n].rel)
+	if seg.base+uint64(cut) < j.committed.Load() {
+		return fmt.Errorf("raft asked to delete entry %d, which is committed", low)
+	}
+	if err := j.lowerDurable(seg.base + uint64(cut)); err != nil {
+		return err
+	}
+	for i := len(segs) - 1; segs[i] != seg; i-- {
+		_ = j.fsys.Remove(idxPath(segs[i].path)) // its checksum ties it to frames that are gone
+		if err := j.fsys.Remove(segs[i].path); err != nil {
+			return err
+		}
+		if err := j.fsys.SyncDir(j.dir); err != nil {
+			return err
+		}
+	}
+	var zero [frameHeaderBytes]byte
+	for _, e := range seg.entries[n:] {
+		if _, err := seg.file.WriteAt(zero[:], int64(e.rel)); err != nil {
+			return fmt.Errorf("cutting %s: %w", seg.path, err)
+		}
+	}
+	if err := seg.file.Sync(); err != nil {
+		return fmt.Errorf("cutting %s: %w", seg.path, err)
+	}
+	return j.reload(seg)
+}
+
+// lowerDurable takes the mark back before frames above end are destroyed.
+func (j *Journal) lowerDurable(end uint64) error {
+	j.markMu.Lock()
+	defer j.markMu.Unlock()
+	if end >= j.durable.Load() {
+		end = j.durable.Load()
+	}
+	if err := j.mark.setSynced(end, false); err != nil {
+		return err
+	}
+	j.durable.Store(end)
+	return nil
+}
+
+// reload builds the index anew after the end of the log was cut within the segment last.
+func (j *Journal) reload(last *segment) error {
+	j.mu.RLock()
+	var bases []uint64
+	old := j.index.segs
+	for _, s := range old {
+		if s.base <= last.base {
+			bases = append(bases, s.base)
+		}
+	}
+	j.mu.RUnlock()
+	l, err := loadLog(j, bases, j.durable.Load(), false)
+	if err != nil {
+		return fmt.Errorf("reading the log after its end was cut: %w", err)
+	}
+	for _, s := range old {
+		j.cache.remove(s)
+	}
+	if err := j.install(l); err != nil {
+		return err
+	}
+	for _, s := range old {
+		s.discard = closeSegment
+		s.release()
+	}
+	return nil
+}

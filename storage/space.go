@@ -1,0 +1,180 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+)
+
+const (
+	minStep = 1 << 20 // files grow by at least so much, so that a small journal stays small
+	maxStep = 8 << 20 // and by at most so much
+	// headroom stays allocated beyond what appends reserve: raft's own entries must never meet a full disk.
+	maxHeadroom = 64 << 10
+)
+
+// space knows what is allocated for frames to come. Disk space is taken before a proposal enters raft, so that a full
+// disk refuses a proposal and never a write. Reserved bytes lie either in the current segment or all in the spare
+// file that becomes the next one.
+type space struct {
+	mu       sync.Mutex // guards all below; held during I/O
+	cur      *segment
+	alloc    int64 // allocated of cur's file
+	used     int64 // of cur's file; follows cur.size
+	reserved int64
+	spare    vfs.File // allocated for the next segment, or nil
+	spareAt  string
+	spareLen int64
+	old      []string // files of removed segments, to be used again
+	names    int      // for new spare files
+}
+
+// adopt takes a file that was left from before for reuse.
+func (s *space) adopt(fsys vfs.FS, path string) error {
+	if len(s.old) >= 8 {
+		return fsys.Remove(path)
+	}
+	s.old = append(s.old, path)
+	return nil
+}
+
+func (s *space) setCurrent(seg *segment, alloc int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cur, s.alloc, s.used = seg, alloc, seg.size
+}
+
+func (s *space) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spare != nil {
+		_ = s.spare.Close() // holds nothing yet
+		s.spare = nil
+	}
+}
+
+// frameBytes bounds the size of a frame of n batches with so many bytes in all.
+func frameBytes(n int, bytes int64) int64 {
+	return int64(aligned(frameHeaderBytes + n*dirEntryBytes + int(bytes)))
+}
+
+// Reserve takes disk space for a proposal of batches with so many bytes in all. It fails with ErrDiskFull if there is
+// none; then nothing happened. The reservation must be released when the proposal has been stored or given up.
+func (j *Journal) Reserve(batches int, bytes int64) (release func(), err error) {
+	if err := j.writable(); err != nil {
+		return nil, err
+	}
+	n := frameBytes(batches, bytes)
+	j.space.mu.Lock()
+	defer j.space.mu.Unlock()
+	if err := j.ensure(n); err != nil {
+		return nil, err
+	}
+	j.space.reserved += n
+	return func() {
+		j.space.mu.Lock()
+		defer j.space.mu.Unlock()
+		j.space.reserved -= n
+	}, nil
+}
+
+func (j *Journal) headroom() int64 { return min(maxHeadroom, j.o.SegmentBytes/4) }
+
+// ensure allocates n bytes beyond what is reserved. The caller holds space.mu.
+func (j *Journal) ensure(n int64) error {
+	s := &j.space
+	need := s.reserved + n + j.headroom()
+	if s.used+need <= max(s.alloc, j.o.SegmentBytes) {
+		if s.used+need <= s.alloc {
+			return nil
+		}
+		to := min(max(s.used+need, s.alloc+step(s.alloc)), max(s.used+need, j.o.SegmentBytes))
+		if err := j.allocate(s.cur.file, s.alloc, to); err != nil {
+			return err
+		}
+		s.alloc = to
+		return nil
+	}
+	if s.spare == nil {
+		if err := j.makeSpare(); err != nil {
+			return err
+		}
+	}
+	if need <= s.spareLen {
+		return nil
+	}
+	to := max(need, s.spareLen+step(s.spareLen))
+	if err := j.allocate(s.spare, s.spareLen, to); err != nil {
+		return err
+	}
+	s.spareLen = to
+	return nil
+}
+
+func step(alloc int64) int64 { return min(max(alloc, minStep), maxStep) }
+
+// allocate makes f's blocks up to the size to real.
+func (j *Journal) allocate(f vfs.File, from, to int64) error {
+	err := f.Allocate(from, to-from)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return fmt.Errorf("%w (%s: %w)", ErrDiskFull, j.dir, err)
+	}
+	return err
+}
+
+// makeSpare opens the file of the next segment: one of a removed segment, or a new one.
+func (j *Journal) makeSpare() error {
+	s := &j.space
+	path := ""
+	if n := len(s.old); n > 0 {
+		path, s.old = s.old[n-1], s.old[:n-1]
+	} else {
+		path = j.spareName()
+	}
+	f, err := j.fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	size, err := f.Size()
+	if err != nil {
+		_ = f.Close() // holds nothing yet
+		return err
+	}
+	s.spare, s.spareAt, s.spareLen = f, path, size&^(frameAlign-1)
+	return nil
+}
+
+// spareName makes a name no file has. The caller holds space.mu.
+func (j *Journal) spareName() string {
+	for {
+		j.space.names++
+		path := filepath.Join(j.dir, fmt.Sprintf("%s%d", sparePrefix, j.space.names))
+		if _, err := j.fsys.Stat(path); err != nil {
+			return path
+		}
+	}
+}
+
+// recycle keeps the file of a removed segment for reuse, or removes it.
+func (j *Journal) recycle(seg *segment) {
+	_ = seg.file.Close() // its data is given up
+	j.space.mu.Lock()
+	defer j.space.mu.Unlock()
+	var err error
+	if len(j.space.old) < j.o.Spares {
+		path := j.spareName()
+		if err = j.fsys.Rename(seg.path, path); err == nil {
+			j.space.old = append(j.space.old, path)
+		}
+	} else {
+		err = j.fsys.Remove(seg.path)
+	}
+	if err != nil {
+		j.o.Logger.Warn("a removed segment's file stays until the next start", "file", seg.path, "error", err)
+	}
+}
