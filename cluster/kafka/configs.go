@@ -1,0 +1,100 @@
+package kafka
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// source says where a setting's value comes from.
+func source(stream *cluster.Stream, name string) kmsg.ConfigSource {
+	if _, given := stream.Config[name]; given {
+		return kmsg.ConfigSourceDynamicTopicConfig
+	}
+	return kmsg.ConfigSourceDefaultConfig
+}
+
+// describeConfigs answers with every setting of a stream, defaults included, or
+// with those of this node.
+func (s *Server) describeConfigs(_ *call, req *kmsg.DescribeConfigsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	for _, r := range req.Resources {
+		resource := kmsg.NewDescribeConfigsResponseResource()
+		resource.ResourceType, resource.ResourceName = r.ResourceType, r.ResourceName
+		configs, err := s.configsOf(r, req)
+		resource.ErrorCode, resource.ErrorMessage = errorCode(err), errorText(err)
+		for _, config := range configs {
+			if r.ConfigNames == nil || slices.Contains(r.ConfigNames, config.Name) {
+				resource.Configs = append(resource.Configs, config)
+			}
+		}
+		resp.Resources = append(resp.Resources, resource)
+	}
+	return resp
+}
+
+func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.DescribeConfigsRequest) ([]kmsg.DescribeConfigsResponseResourceConfig, error) {
+	switch r.ResourceType {
+	case kmsg.ConfigResourceTypeTopic:
+		stream, ok := s.node.Meta().Stream(r.ResourceName)
+		if !ok {
+			return nil, kerr.UnknownTopicOrPartition
+		}
+		return topicConfigs(stream, req), nil
+	case kmsg.ConfigResourceTypeBroker:
+		if r.ResourceName != "" && r.ResourceName != strconv.Itoa(int(nodeID)) {
+			return nil, kerr.InvalidRequest
+		}
+		return s.brokerConfigs(), nil
+	}
+	return nil, kerr.InvalidRequest
+}
+
+func topicConfigs(stream *cluster.Stream, req *kmsg.DescribeConfigsRequest) []kmsg.DescribeConfigsResponseResourceConfig {
+	var configs []kmsg.DescribeConfigsResponseResourceConfig
+	for _, setting := range cluster.Settings() {
+		config := kmsg.NewDescribeConfigsResponseResourceConfig()
+		config.Name, config.Value = setting.Name, kmsg.StringPtr(stream.Value(setting.Name))
+		config.Source = source(stream, setting.Name)
+		config.IsDefault = config.Source == kmsg.ConfigSourceDefaultConfig
+		config.ConfigType = kmsg.ConfigType(setting.Kind)
+		config.ReadOnly = setting.Name == cluster.SettingJournals
+		if req.IncludeDocumentation {
+			config.Documentation = kmsg.StringPtr(setting.Doc)
+		}
+		if req.IncludeSynonyms {
+			synonym := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
+			synonym.Name, synonym.Value, synonym.Source = config.Name, config.Value, config.Source
+			config.ConfigSynonyms = append(config.ConfigSynonyms, synonym)
+		}
+		configs = append(configs, config)
+	}
+	return configs
+}
+
+// brokerConfigs is what tools ask a broker for, as it is here.
+func (s *Server) brokerConfigs() []kmsg.DescribeConfigsResponseResourceConfig {
+	var configs []kmsg.DescribeConfigsResponseResourceConfig
+	for name, value := range map[string]string{
+		"auto.create.topics.enable":        strconv.FormatBool(!s.opts.NoAutoCreate),
+		"num.partitions":                   strconv.Itoa(int(s.opts.AutoPartitions)),
+		"default.replication.factor":       "1",
+		"message.max.bytes":                strconv.Itoa(cluster.MaxBatchBytes),
+		"socket.request.max.bytes":         strconv.Itoa(s.opts.MaxRequestBytes),
+		"offset.metadata.max.bytes":        strconv.Itoa(maxOffsetMetadata),
+		"transaction.max.timeout.ms":       strconv.Itoa(int(maxTxnTimeout.Milliseconds())),
+		"group.initial.rebalance.delay.ms": strconv.Itoa(int(s.opts.RebalanceDelay.Milliseconds())),
+	} {
+		config := kmsg.NewDescribeConfigsResponseResourceConfig()
+		config.Name, config.Value, config.ReadOnly = name, kmsg.StringPtr(value), true
+		config.Source = kmsg.ConfigSourceStaticBrokerConfig
+		configs = append(configs, config)
+	}
+	slices.SortFunc(configs, func(a, b kmsg.DescribeConfigsResponseResourceConfig) int { return cmp.Compare(a.Name, b.Name) })
+	return configs
+}

@@ -1,0 +1,237 @@
+package kafka
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// inFlight is how many requests of a connection may wait for their answer;
+	// further ones are not read.
+	inFlight = 32
+	// readBuffer is small because idle connections are many; the body of a large
+	// request is read past it, straight into its frame.
+	readBuffer = 4 << 10
+	// maxControlBytes bounds requests other than Produce. Decoding makes structs
+	// of them that take up to decodeFactor times their bytes, and that is what
+	// they are charged.
+	maxControlBytes = 4 << 20
+	decodeFactor    = 16
+)
+
+// conn is one client's connection.
+type conn struct {
+	server *Server
+	net    net.Conn
+	memory *semaphore.Weighted // what its requests may hold
+	queue  chan pending        // from the reader to the writer
+}
+
+// pending is a request that waits for its turn to be answered. Exactly one of
+// its fields is set.
+type pending struct {
+	produce *produceCall // started; its answer comes when it is stored
+	request *request     // not yet looked at
+}
+
+// call is what a handler knows beside the request.
+type call struct {
+	ctx  context.Context // ends with the connection
+	conn *conn
+	header
+}
+
+func newConn(s *Server, c net.Conn) *conn {
+	return &conn{
+		server: s,
+		net:    c,
+		memory: semaphore.NewWeighted(int64(s.opts.MaxRequestBytes)),
+		queue:  make(chan pending, inFlight),
+	}
+}
+
+// run serves the connection until it ends; then no goroutine of it is left.
+func (c *conn) run(ctx context.Context) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Closing is what wakes a goroutine that waits for the network.
+	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() })
+	defer stop()
+
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(c.queue)
+		cancel(c.read(ctx))
+	})
+	cancel(c.write(ctx))
+	for p := range c.queue { // until the reader has ended
+		p.abandon()
+	}
+	reader.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errFrame) || errors.Is(cause, errMalformed) {
+		c.server.complain(c.net, cause)
+	}
+}
+
+// abandon drops what nobody will answer any more. A produce request goes on:
+// its records are on their way to the disk.
+func (p pending) abandon() {
+	if p.request != nil {
+		p.request.drop()
+	}
+}
+
+// read takes requests off the wire until the connection ends.
+func (c *conn) read(ctx context.Context) error {
+	r := bufio.NewReaderSize(c.net, readBuffer)
+	var scratch [4]byte
+	for {
+		size, err := readSize(r, &scratch, c.server.opts.MaxRequestBytes)
+		if err != nil {
+			return err
+		}
+		req, err := c.readRequest(ctx, r, size)
+		if err != nil {
+			return err
+		}
+		p, err := c.start(ctx, req)
+		if err != nil {
+			return err
+		}
+		select {
+		case c.queue <- p:
+		case <-ctx.Done():
+			p.abandon()
+			return ctx.Err()
+		}
+	}
+}
+
+// readRequest reads one frame into a buffer that was charged before.
+func (c *conn) readRequest(ctx context.Context, r *bufio.Reader, size int) (*request, error) {
+	charge, err := c.chargeFor(r, size)
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.charge(ctx, charge)
+	if err != nil {
+		return nil, err
+	}
+	f := &frame{buf: c.server.pool.get(size), pool: &c.server.pool, release: release}
+	f.hold()
+	// Who begins a request must end it: it holds memory that others wait for.
+	_ = c.net.SetReadDeadline(time.Now().Add(c.server.opts.StallTimeout))
+	if _, err := io.ReadFull(r, f.buf); err != nil {
+		f.drop()
+		return nil, err
+	}
+	_ = c.net.SetReadDeadline(time.Time{})
+	h, body, err := parseHeader(f.buf)
+	if err != nil {
+		f.drop()
+		return nil, err
+	}
+	return &request{header: h, body: body, frame: f}, nil
+}
+
+// chargeFor looks at the request's key and returns what its bytes will cost.
+func (c *conn) chargeFor(r *bufio.Reader, size int) (int64, error) {
+	key, err := r.Peek(2)
+	if err != nil {
+		return 0, err
+	}
+	if w := (wire{b: key}); w.int16() == int16(kmsg.Produce) {
+		return int64(size), nil
+	}
+	if size > maxControlBytes {
+		return 0, fmt.Errorf("%w: %d bytes for a request that is not Produce, allowed are %d", errFrame, size, maxControlBytes)
+	}
+	return min(int64(size)*decodeFactor, int64(c.server.opts.MaxRequestBytes)), nil
+}
+
+// charge waits until the connection and the server have that much memory left.
+func (c *conn) charge(ctx context.Context, n int64) (release func(), err error) {
+	if err := c.memory.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	if err := c.server.memory.Acquire(ctx, n); err != nil {
+		c.memory.Release(n)
+		return nil, err
+	}
+	return func() {
+		c.server.memory.Release(n)
+		c.memory.Release(n)
+	}, nil
+}
+
+// start begins a produce request at once; all others wait for their turn.
+func (c *conn) start(ctx context.Context, req *request) (pending, error) {
+	if req.key != int16(kmsg.Produce) {
+		return pending{request: req}, nil
+	}
+	defer req.drop()
+	if a := apis[req.key]; req.version < a.min || req.version > a.max {
+		return pending{}, unsupported(req.header)
+	}
+	p, err := c.startProduce(ctx, req)
+	return pending{produce: p}, err
+}
+
+// write answers requests in their order until the connection ends.
+func (c *conn) write(ctx context.Context) error {
+	w := answerWriter{conn: c}
+	for p := range c.queue {
+		var err error
+		if p.produce != nil {
+			err = c.finishProduce(ctx, &w, p.produce)
+		} else {
+			err = c.answer(ctx, &w, p.request)
+			p.request.drop()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer runs one request and writes its answer.
+func (c *conn) answer(ctx context.Context, w *answerWriter, req *request) error {
+	a, known := apis[req.key]
+	if !known || req.version < a.min || req.version > a.max {
+		if req.key == int16(kmsg.ApiVersions) {
+			return w.message(req.header, apiVersionsTooNew())
+		}
+		return unsupported(req.header)
+	}
+	cl := &call{ctx: ctx, conn: c, header: req.header}
+	if req.key == int16(kmsg.Fetch) {
+		return c.fetch(cl, w, req.body)
+	}
+	kreq := kmsg.RequestForKey(req.key)
+	kreq.SetVersion(req.version)
+	if err := kreq.ReadFrom(req.body); err != nil {
+		return fmt.Errorf("%w: %s version %d", errMalformed, kmsg.NameForKey(req.key), req.version)
+	}
+	resp := c.server.handle[req.key](cl, kreq)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if resp == nil {
+		return fmt.Errorf("%w: %s version %d", errMalformed, kmsg.NameForKey(req.key), req.version)
+	}
+	return w.message(req.header, resp)
+}
+
+func unsupported(h header) error {
+	return fmt.Errorf("%w: request %d (%s) version %d is not offered", errMalformed, h.key, kmsg.NameForKey(h.key), h.version)
+}

@@ -1,0 +1,44 @@
+package kafka
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// createPartitions grows streams.
+func (s *Server) createPartitions(c *call, req *kmsg.CreatePartitionsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.CreatePartitionsResponse)
+	for _, t := range req.Topics {
+		topic := kmsg.NewCreatePartitionsResponseTopic()
+		topic.Topic = t.Topic
+		if err := s.growTopic(c, t, req.ValidateOnly); err != nil {
+			topic.ErrorCode, topic.ErrorMessage = errorCode(err), errorText(err)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+func (s *Server) growTopic(c *call, t kmsg.CreatePartitionsRequestTopic, validateOnly bool) error {
+	stream, ok := s.node.Meta().Stream(t.Topic)
+	switch {
+	case !ok:
+		return kerr.UnknownTopicOrPartition
+	case t.Count <= stream.Partitions:
+		return fmt.Errorf("%w: %s has %d partitions, asked were %d", kerr.InvalidPartitions, t.Topic, stream.Partitions, t.Count)
+	}
+	for _, a := range t.Assignment {
+		if len(a.Replicas) != 1 || a.Replicas[0] != nodeID {
+			return fmt.Errorf("%w: replicas %v", kerr.InvalidReplicaAssignment, a.Replicas)
+		}
+	}
+	if n := int(t.Count - stream.Partitions); len(t.Assignment) > 0 && len(t.Assignment) != n {
+		return fmt.Errorf("%w: %d assignments for %d new partitions", kerr.InvalidReplicaAssignment, len(t.Assignment), n)
+	}
+	if validateOnly {
+		return nil
+	}
+	return s.node.GrowStream(c.ctx, stream.ID, t.Count)
+}

@@ -1,0 +1,92 @@
+package kafka
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// createTopics creates streams.
+func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.CreateTopicsResponse)
+	named := map[string]int{}
+	for _, t := range req.Topics {
+		named[t.Topic]++
+	}
+	for _, t := range req.Topics {
+		topic := kmsg.NewCreateTopicsResponseTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.Topic, -1, -1
+		var stream *cluster.Stream
+		err := error(nil)
+		if named[t.Topic] > 1 {
+			err = fmt.Errorf("%w: topic %q is named twice", kerr.InvalidRequest, t.Topic)
+		} else {
+			stream, err = s.createTopic(c, t, req.ValidateOnly)
+		}
+		if err != nil {
+			topic.ErrorCode, topic.ErrorMessage = errorCode(err), errorText(err)
+		} else {
+			topic.TopicID, topic.NumPartitions, topic.ReplicationFactor = stream.ID, stream.Partitions, 1
+			topic.Configs = createdConfigs(stream)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*cluster.Stream, error) {
+	n := cluster.NewStream{Name: t.Topic, Partitions: t.NumPartitions, Config: map[string]string{}, ValidateOnly: validateOnly}
+	switch {
+	case !cluster.ValidStreamName(t.Topic):
+		return nil, fmt.Errorf("%w: %q", kerr.InvalidTopicException, t.Topic)
+	case len(t.ReplicaAssignment) > 0:
+		partitions, err := assigned(t)
+		if err != nil {
+			return nil, err
+		}
+		n.Partitions = partitions
+	case t.NumPartitions == -1:
+		n.Partitions = s.opts.AutoPartitions
+	case t.NumPartitions <= 0:
+		return nil, fmt.Errorf("%w: %d", kerr.InvalidPartitions, t.NumPartitions)
+	case t.ReplicationFactor != -1 && t.ReplicationFactor != 1:
+		return nil, fmt.Errorf("%w: %d, there is one node", kerr.InvalidReplicationFactor, t.ReplicationFactor)
+	}
+	for _, config := range t.Configs {
+		if config.Value == nil {
+			return nil, fmt.Errorf("%w: %s has no value", kerr.InvalidConfig, config.Name)
+		}
+		n.Config[config.Name] = *config.Value
+	}
+	return s.node.CreateStream(c.ctx, n)
+}
+
+// assigned counts the partitions of a replica assignment, which must put every
+// one of them on this node.
+func assigned(t kmsg.CreateTopicsRequestTopic) (int32, error) {
+	if t.NumPartitions != -1 || t.ReplicationFactor != -1 {
+		return 0, fmt.Errorf("%w: both an assignment and counts", kerr.InvalidRequest)
+	}
+	seen := map[int32]bool{}
+	for _, a := range t.ReplicaAssignment {
+		if len(a.Replicas) != 1 || a.Replicas[0] != nodeID || seen[a.Partition] || a.Partition < 0 || int(a.Partition) >= len(t.ReplicaAssignment) {
+			return 0, fmt.Errorf("%w: partition %d on %v", kerr.InvalidReplicaAssignment, a.Partition, a.Replicas)
+		}
+		seen[a.Partition] = true
+	}
+	return int32(len(t.ReplicaAssignment)), nil
+}
+
+func createdConfigs(stream *cluster.Stream) []kmsg.CreateTopicsResponseTopicConfig {
+	var configs []kmsg.CreateTopicsResponseTopicConfig
+	for _, setting := range cluster.Settings() {
+		config := kmsg.NewCreateTopicsResponseTopicConfig()
+		config.Name, config.Value = setting.Name, kmsg.StringPtr(stream.Value(setting.Name))
+		config.Source = int8(source(stream, setting.Name))
+		configs = append(configs, config)
+	}
+	return configs
+}

@@ -1,0 +1,35 @@
+package kafka
+
+import (
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// deleteGroups forgets groups without members, with their offsets. That also
+// ends their hold on retention.
+func (s *Server) deleteGroups(c *call, req *kmsg.DeleteGroupsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
+	for _, id := range req.Groups {
+		group := kmsg.NewDeleteGroupsResponseGroup()
+		group.Group = id
+		group.ErrorCode = errorCode(s.deleteGroup(c, id))
+		resp.Groups = append(resp.Groups, group)
+	}
+	return resp
+}
+
+func (s *Server) deleteGroup(c *call, id string) error {
+	_, inMemory := s.groups.find(id)
+	if !s.groups.drop(id) {
+		return kerr.NonEmptyGroup
+	}
+	err := s.node.DeleteGroup(c.ctx, id)
+	if inMemory && errors.Is(err, cluster.ErrUnknownGroup) {
+		return nil // it had no offsets
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// deleteTopics deletes streams by name, or from version 6 also by id.
+func (s *Server) deleteTopics(c *call, req *kmsg.DeleteTopicsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DeleteTopicsResponse)
+	asked := req.Topics
+	for _, name := range req.TopicNames {
+		t := kmsg.NewDeleteTopicsRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		asked = append(asked, t)
+	}
+	for _, t := range asked {
+		topic := kmsg.NewDeleteTopicsResponseTopic()
+		topic.Topic, topic.TopicID = t.Topic, t.TopicID
+		if err := s.deleteTopic(c, t, &topic); err != nil {
+			topic.ErrorCode, topic.ErrorMessage = errorCode(err), errorText(err)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+func (s *Server) deleteTopic(c *call, t kmsg.DeleteTopicsRequestTopic, answer *kmsg.DeleteTopicsResponseTopic) error {
+	if t.Topic == nil {
+		stream, ok := s.node.Meta().StreamByID(t.TopicID)
+		if !ok {
+			return kerr.UnknownTopicID
+		}
+		answer.Topic = kmsg.StringPtr(stream.Name)
+		return s.node.DeleteStream(c.ctx, stream.ID)
+	}
+	stream, ok := s.node.Meta().Stream(*t.Topic)
+	if !ok {
+		return kerr.UnknownTopicOrPartition
+	}
+	answer.TopicID = stream.ID
+	return s.node.DeleteStream(c.ctx, stream.ID)
+}

@@ -1,0 +1,41 @@
+package kafka
+
+import (
+	"math"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster/kafka/membership"
+)
+
+// describeGroups answers with the members of groups. A group that nobody knows
+// is "Dead", which is no error before version 6.
+func (s *Server) describeGroups(_ *call, req *kmsg.DescribeGroupsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DescribeGroupsResponse)
+	for _, id := range req.Groups {
+		group := kmsg.NewDescribeGroupsResponseGroup()
+		group.Group, group.AuthorizedOperations = id, math.MinInt32
+		d := s.describeGroup(id)
+		group.State, group.ProtocolType, group.Protocol = string(d.State), d.Type, d.Protocol
+		for _, m := range d.Members {
+			member := kmsg.NewDescribeGroupsResponseGroupMember()
+			member.MemberID, member.InstanceID = m.ID, nonEmpty(m.InstanceID)
+			member.ClientID, member.ClientHost = m.ClientID, m.Host
+			member.ProtocolMetadata, member.MemberAssignment = m.Metadata, m.Assignment
+			group.Members = append(group.Members, member)
+		}
+		resp.Groups = append(resp.Groups, group)
+	}
+	return resp
+}
+
+func (s *Server) describeGroup(id string) membership.Description {
+	if g, ok := s.groups.find(id); ok {
+		if d := g.Describe(); d.State != membership.Empty || s.node.Meta().HasGroup(id) {
+			return d
+		}
+	} else if s.node.Meta().HasGroup(id) {
+		return membership.Description{State: membership.Empty}
+	}
+	return membership.Description{State: "Dead"}
+}

@@ -1,0 +1,26 @@
+// Package kafka speaks the Kafka wire protocol for a cluster.Node, so that every
+// Kafka client and tool works on Daybook's streams.
+//
+// One file holds one request (or a family of them that share a state). apis.go
+// lists what is offered in which versions: nothing stands there that is not real.
+//
+// # Order on a connection
+//
+// A connection has two goroutines. The reader takes frames off the wire and
+// starts produce requests at once, so that several of them share one write to
+// disk, in the order in which they came: that is what an idempotent producer
+// with five requests in flight relies on. The writer runs all other requests,
+// and writes every answer in the order of the requests.
+//
+// # Memory
+//
+// A frame's bytes are charged to the connection and to the server before they
+// are read and given back when the request is done. Record bytes are never
+// copied on the heap: a produce request's batches are written to disk out of the
+// buffer they were read into, and a fetch is answered out of the journal's files.
+//
+// # Locks
+//
+// Server.mu guards the set of connections and is never held together with
+// another lock.
+package kafka

@@ -1,0 +1,108 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// initProducerID gives a producer its id and epoch. With a transactional id it
+// fences whoever had it before, and ends what that one left open.
+func (s *Server) initProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+	resp.ProducerID, resp.ProducerEpoch = -1, -1
+	var err error
+	if req.TransactionalID == nil {
+		resp.ProducerID, err = s.node.NextProducerID(c.ctx)
+		resp.ProducerEpoch = 0
+	} else {
+		var t *cluster.Transaction
+		if t, err = s.txns.init(c.conn.server.ctx, req); err == nil {
+			resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch
+		}
+	}
+	resp.ErrorCode = fencedCode(err, c.version >= 4)
+	return resp
+}
+
+// fencedCode is errorCode, but with the newer error for a fenced producer where
+// the client knows it.
+func fencedCode(err error, newer bool) int16 {
+	code := errorCode(err)
+	if newer && code == kerr.InvalidProducerEpoch.Code {
+		return kerr.ProducerFenced.Code
+	}
+	return code
+}
+
+func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDRequest) (*cluster.Transaction, error) {
+	id := *req.TransactionalID
+	timeout := time.Duration(req.TransactionTimeoutMillis) * time.Millisecond
+	switch {
+	case !validGroup(id): // the same rule
+		return nil, kerr.InvalidRequest
+	case timeout <= 0 || timeout > maxTxnTimeout:
+		return nil, fmt.Errorf("%w: %v", kerr.InvalidTransactionTimeout, timeout)
+	}
+	l := c.lockOf(id)
+	l.Lock()
+	defer l.Unlock()
+	t, ok := c.node.Meta().Transaction(id)
+	if !ok {
+		return c.begin(ctx, cluster.Transaction{ID: id, TimeoutMillis: req.TransactionTimeoutMillis})
+	}
+	// A producer that names its id wants to go on after an error; it must be the
+	// current one, or the one that did not see the answer to its last bump.
+	known := req.ProducerID >= 0
+	retry := known && req.ProducerID == t.ProducerID && req.ProducerEpoch == t.LastEpoch
+	if known && !retry && (req.ProducerID != t.ProducerID || req.ProducerEpoch != t.Epoch) {
+		return nil, cluster.ErrProducerFenced
+	}
+	if err := c.settle(ctx, t); err != nil {
+		return nil, fmt.Errorf("%w: %w", kerr.ConcurrentTransactions, err)
+	}
+	open := t.State == cluster.TxnOngoing
+	t, _ = c.node.Meta().Transaction(id)
+	if retry && !open {
+		return t, nil
+	}
+	next := *t
+	next.TimeoutMillis, next.State = req.TransactionTimeoutMillis, cluster.TxnEmpty
+	if next.Epoch >= lastEpoch {
+		return c.begin(ctx, next)
+	}
+	next.LastEpoch = -1
+	if known {
+		next.LastEpoch = t.Epoch
+	}
+	next.Epoch++
+	return c.node.PutTransaction(ctx, next)
+}
+
+// settle ends what the transactional id has open or decided.
+func (c *txnCoordinator) settle(ctx context.Context, t *cluster.Transaction) error {
+	switch {
+	case t.State == cluster.TxnOngoing:
+		return c.fence(ctx, t)
+	case t.Decided():
+		return c.complete(ctx, t)
+	}
+	return nil
+}
+
+// begin gives a transactional id a fresh producer id, because it is new or its
+// epochs are used up.
+func (c *txnCoordinator) begin(ctx context.Context, t cluster.Transaction) (*cluster.Transaction, error) {
+	producerID, err := c.node.NextProducerID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.ProducerID, t.Epoch, t.LastEpoch = producerID, 0, -1
+	t.State = cluster.TxnEmpty
+	return c.node.PutTransaction(ctx, t)
+}

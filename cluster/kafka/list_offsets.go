@@ -1,0 +1,75 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// The times that stand for something else.
+const (
+	offsetLatest       = -1
+	offsetEarliest     = -2
+	offsetMaxTimestamp = -3
+)
+
+// listOffsets answers the first offset whose time is at or after the one asked
+// for, or an end of the partition.
+func (s *Server) listOffsets(_ *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, t := range req.Topics {
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic = t.Topic
+		for _, p := range t.Partitions {
+			answer := kmsg.NewListOffsetsResponseTopicPartition()
+			answer.Partition, answer.Timestamp, answer.Offset = p.Partition, -1, -1
+			if err := s.listOffset(t.Topic, p, req.IsolationLevel == 1, &answer); err != nil {
+				answer.ErrorCode = errorCode(err)
+			}
+			topic.Partitions = append(topic.Partitions, answer)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+func (s *Server) listOffset(topic string, req kmsg.ListOffsetsRequestTopicPartition, committed bool, answer *kmsg.ListOffsetsResponseTopicPartition) error {
+	p, err := s.node.Partition(topic, req.Partition)
+	if err != nil {
+		return err
+	}
+	if err := checkEpoch(p, req.CurrentLeaderEpoch); err != nil {
+		return err
+	}
+	bounds, err := p.Bounds()
+	if err != nil {
+		return err
+	}
+	end := bounds.HighWatermark
+	if committed {
+		end = bounds.LastStable
+	}
+	found := cluster.TimedOffset{Offset: -1, Millis: -1}
+	switch req.Timestamp {
+	case offsetLatest:
+		answer.Offset, answer.LeaderEpoch = end, p.LeaderEpoch()
+		return nil
+	case offsetEarliest:
+		answer.Offset, answer.LeaderEpoch = bounds.Start, p.LeaderEpoch()
+		return nil
+	case offsetMaxTimestamp:
+		found, err = p.MaxTimestamp()
+	default:
+		if req.Timestamp < 0 {
+			return kerr.UnsupportedVersion // a kind of offset that is not offered
+		}
+		found, err = p.OffsetForTime(req.Timestamp)
+	}
+	// What a reader of committed records cannot reach yet does not exist for it.
+	if err != nil || found.Offset < 0 || found.Offset >= end {
+		return err
+	}
+	answer.Offset, answer.Timestamp, answer.LeaderEpoch = found.Offset, found.Millis, found.LeaderEpoch
+	return nil
+}

@@ -1,0 +1,117 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// nodeID is this node's number to clients.
+const nodeID int32 = 1
+
+// metadata answers which streams there are and who serves them, and creates a
+// stream that is asked for if client and server allow it.
+func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.MetadataResponse)
+	host, port := s.advertised(c.conn.net)
+	broker := kmsg.NewMetadataResponseBroker()
+	broker.NodeID, broker.Host, broker.Port = nodeID, host, port
+	resp.Brokers = append(resp.Brokers, broker)
+	resp.ControllerID = nodeID
+	resp.ClusterID = kmsg.StringPtr(s.node.ClusterID())
+	// Nil means all; so does an empty list in version 0, which has no null.
+	if req.Topics == nil || c.version == 0 && len(req.Topics) == 0 {
+		for _, stream := range s.node.Meta().Streams() {
+			resp.Topics = append(resp.Topics, s.metadataTopic(stream))
+		}
+		return resp
+	}
+	create := !s.opts.NoAutoCreate && (c.version < 4 || req.AllowAutoTopicCreation)
+	for _, t := range req.Topics {
+		stream, err := s.findTopic(c, t, create)
+		if err == nil {
+			resp.Topics = append(resp.Topics, s.metadataTopic(stream))
+			continue
+		}
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.ErrorCode, topic.Topic, topic.TopicID = errorCode(err), t.Topic, t.TopicID
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*cluster.Stream, error) {
+	if t.Topic == nil {
+		stream, ok := s.node.Meta().StreamByID(t.TopicID)
+		if !ok {
+			return nil, kerr.UnknownTopicID
+		}
+		return stream, nil
+	}
+	if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
+		return stream, nil
+	}
+	switch {
+	case !cluster.ValidStreamName(*t.Topic):
+		return nil, kerr.InvalidTopicException
+	case !create:
+		return nil, kerr.UnknownTopicOrPartition
+	}
+	stream, err := s.node.CreateStream(c.ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
+	if errors.Is(err, cluster.ErrStreamExists) { // by another client, a moment ago
+		if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
+			return stream, nil
+		}
+	}
+	return stream, err
+}
+
+func (s *Server) metadataTopic(stream *cluster.Stream) kmsg.MetadataResponseTopic {
+	topic := kmsg.NewMetadataResponseTopic()
+	topic.Topic, topic.TopicID = kmsg.StringPtr(stream.Name), stream.ID
+	for i := range stream.Partitions {
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Partition = i
+		p.Leader, p.Replicas, p.ISR = nodeID, []int32{nodeID}, []int32{nodeID}
+		part, err := s.node.Partition(stream.Name, i)
+		if err != nil {
+			p.ErrorCode, p.Leader = kerr.LeaderNotAvailable.Code, -1
+		} else {
+			p.LeaderEpoch = part.LeaderEpoch()
+		}
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	return topic
+}
+
+// advertised is where the client of a connection finds this node: as configured,
+// else where it has found it already. A connection inside the process has no
+// address; its dialer needs none.
+func (s *Server) advertised(c net.Conn) (host string, port int32) {
+	address := s.opts.Advertised
+	if address == "" {
+		address = c.LocalAddr().String()
+	}
+	if host, port, err := splitAddress(address); err == nil {
+		return host, port
+	}
+	return "in-process.invalid", 9092
+}
+
+func splitAddress(address string) (host string, port int32, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, fmt.Errorf("%q is not HOST:PORT", address)
+	}
+	return host, int32(n), nil
+}

@@ -1,0 +1,85 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/kafka/membership"
+)
+
+// maxOffsetMetadata is Kafka's bound for what a client may keep with an offset.
+const maxOffsetMetadata = 4096
+
+// offsetCommit stores a group's offsets and answers once they are durable.
+func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+	err := s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+	now := time.Now().UnixMilli()
+	var offsets []cluster.GroupOffset
+	var accepted []*kmsg.OffsetCommitResponseTopicPartition
+	for _, t := range req.Topics {
+		topic := kmsg.NewOffsetCommitResponseTopic()
+		topic.Topic = t.Topic
+		topic.Partitions = make([]kmsg.OffsetCommitResponseTopicPartition, len(t.Partitions))
+		for i, p := range t.Partitions {
+			answer := &topic.Partitions[i]
+			*answer = kmsg.NewOffsetCommitResponseTopicPartition()
+			answer.Partition = p.Partition
+			offset, refused := s.groupOffset(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
+			switch {
+			case err != nil:
+				answer.ErrorCode = errorCode(err)
+			case refused != nil:
+				answer.ErrorCode = errorCode(refused)
+			default:
+				offsets, accepted = append(offsets, offset), append(accepted, answer)
+			}
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	if len(offsets) == 0 {
+		return resp
+	}
+	code := errorCode(s.node.CommitOffsets(c.ctx, req.Group, offsets))
+	for _, answer := range accepted {
+		answer.ErrorCode = code
+	}
+	return resp
+}
+
+// mayCommit lets a member of the current generation commit, or anybody while the
+// group has no members and the commit does not claim to be a member's.
+func (s *Server) mayCommit(group, memberID, instanceID string, generation int32) error {
+	if !validGroup(group) {
+		return kerr.InvalidGroupID
+	}
+	if g, ok := s.groups.find(group); ok {
+		return g.MayCommit(memberID, instanceID, generation)
+	}
+	if generation >= 0 || memberID != "" {
+		return membership.ErrIllegalGeneration
+	}
+	return nil
+}
+
+// groupOffset checks one offset of a commit.
+func (s *Server) groupOffset(topic string, partition int32, offset int64, epoch int32, metadata *string, now int64) (cluster.GroupOffset, error) {
+	stream, ok := s.node.Meta().Stream(topic)
+	switch {
+	case !ok || partition < 0 || partition >= stream.Partitions:
+		return cluster.GroupOffset{}, kerr.UnknownTopicOrPartition
+	case len(orEmpty(metadata)) > maxOffsetMetadata:
+		return cluster.GroupOffset{}, kerr.OffsetMetadataTooLarge
+	case offset < 0:
+		return cluster.GroupOffset{}, kerr.InvalidCommitOffsetSize
+	}
+	return cluster.GroupOffset{
+		Stream: stream.ID, Partition: partition,
+		Offset: offset, LeaderEpoch: epoch,
+		Metadata:     []byte(orEmpty(metadata)),
+		CommitMillis: now,
+	}, nil
+}

@@ -1,0 +1,45 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/kafka/membership"
+)
+
+// offsetDelete forgets offsets of a group that nobody consumes with.
+func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
+	d := s.describeGroup(req.Group)
+	switch d.State {
+	case membership.Empty:
+	case "Dead":
+		resp.ErrorCode = kerr.GroupIDNotFound.Code
+		return resp
+	default:
+		resp.ErrorCode = kerr.GroupSubscribedToTopic.Code
+		return resp
+	}
+	var partitions []cluster.StreamPartition
+	for _, t := range req.Topics {
+		topic := kmsg.NewOffsetDeleteResponseTopic()
+		topic.Topic = t.Topic
+		stream, ok := s.node.Meta().Stream(t.Topic)
+		for _, p := range t.Partitions {
+			answer := kmsg.NewOffsetDeleteResponseTopicPartition()
+			answer.Partition = p.Partition
+			if ok {
+				partitions = append(partitions, cluster.StreamPartition{Stream: stream.ID, Partition: p.Partition})
+			} else {
+				answer.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			}
+			topic.Partitions = append(topic.Partitions, answer)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	if len(partitions) > 0 {
+		resp.ErrorCode = errorCode(s.node.DeleteOffsets(c.ctx, req.Group, partitions))
+	}
+	return resp
+}

@@ -1,0 +1,103 @@
+package kafka
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// offsetFetch answers what groups have committed: one group until version 7, any
+// number in version 8.
+func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
+	if c.version >= 8 {
+		for _, g := range req.Groups {
+			var asked map[string][]int32
+			if g.Topics != nil {
+				asked = map[string][]int32{}
+				for _, t := range g.Topics {
+					asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
+				}
+			}
+			resp.Groups = append(resp.Groups, s.fetchGroupOffsets(g.Group, asked, req.RequireStable))
+		}
+		return resp
+	}
+	var asked map[string][]int32
+	if req.Topics != nil {
+		asked = map[string][]int32{}
+		for _, t := range req.Topics {
+			asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
+		}
+	}
+	group := s.fetchGroupOffsets(req.Group, asked, req.RequireStable)
+	resp.ErrorCode = group.ErrorCode
+	for _, t := range group.Topics {
+		topic := kmsg.NewOffsetFetchResponseTopic()
+		topic.Topic = t.Topic
+		for _, p := range t.Partitions {
+			topic.Partitions = append(topic.Partitions, kmsg.OffsetFetchResponseTopicPartition(p))
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+// fetchGroupOffsets answers for one group; asked is nil for everything it has.
+func (s *Server) fetchGroupOffsets(group string, asked map[string][]int32, stable bool) kmsg.OffsetFetchResponseGroup {
+	answer := kmsg.NewOffsetFetchResponseGroup()
+	answer.Group = group
+	if asked == nil {
+		asked = s.groupTopics(group)
+	}
+	topics := make([]string, 0, len(asked))
+	for name := range asked {
+		topics = append(topics, name)
+	}
+	slices.Sort(topics)
+	for _, name := range topics {
+		topic := kmsg.NewOffsetFetchResponseGroupTopic()
+		topic.Topic = name
+		for _, partition := range asked[name] {
+			topic.Partitions = append(topic.Partitions, s.fetchGroupOffset(group, name, partition, stable))
+		}
+		answer.Topics = append(answer.Topics, topic)
+	}
+	return answer
+}
+
+func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable bool) kmsg.OffsetFetchResponseGroupTopicPartition {
+	answer := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+	answer.Partition, answer.Offset, answer.LeaderEpoch, answer.Metadata = partition, -1, -1, kmsg.StringPtr("")
+	stream, ok := s.node.Meta().Stream(topic)
+	if !ok {
+		return answer // nothing committed, as for a topic that never was
+	}
+	offset, ok, unstable := s.node.Meta().GroupOffset(group, cluster.StreamPartition{Stream: stream.ID, Partition: partition})
+	if stable && unstable {
+		answer.ErrorCode = kerr.UnstableOffsetCommit.Code
+		return answer
+	}
+	if ok {
+		answer.Offset, answer.LeaderEpoch = offset.Offset, offset.LeaderEpoch
+		answer.Metadata = kmsg.StringPtr(string(offset.Metadata))
+	}
+	return answer
+}
+
+// groupTopics returns the partitions for which the group has offsets, by topic.
+func (s *Server) groupTopics(group string) map[string][]int32 {
+	topics := map[string][]int32{}
+	partitions := s.node.Meta().GroupPartitions(group)
+	slices.SortFunc(partitions, func(a, b cluster.StreamPartition) int { return cmp.Compare(a.Partition, b.Partition) })
+	for _, p := range partitions {
+		if stream, ok := s.node.Meta().StreamByID(p.Stream); ok {
+			topics[stream.Name] = append(topics[stream.Name], p.Partition)
+		}
+	}
+	return topics
+}

@@ -1,0 +1,29 @@
+package kafka
+
+import "github.com/twmb/franz-go/pkg/kmsg"
+
+// offsetForLeaderEpoch answers where an epoch's records end, by which consumers
+// see whether what they have read is still what the log holds.
+func (s *Server) offsetForLeaderEpoch(_ *call, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+	for _, t := range req.Topics {
+		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		topic.Topic = t.Topic
+		for _, p := range t.Partitions {
+			answer := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			answer.Partition = p.Partition
+			answer.LeaderEpoch, answer.EndOffset = -1, -1
+			part, err := s.node.Partition(t.Topic, p.Partition)
+			if err == nil {
+				err = checkEpoch(part, p.CurrentLeaderEpoch)
+			}
+			if err == nil {
+				answer.LeaderEpoch, answer.EndOffset, err = part.EpochEnd(p.LeaderEpoch)
+			}
+			answer.ErrorCode = errorCode(err)
+			topic.Partitions = append(topic.Partitions, answer)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}

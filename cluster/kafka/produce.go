@@ -1,0 +1,186 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// produceCall is a produce request whose batches are on their way into their
+// journals.
+type produceCall struct {
+	header
+	acks    int16
+	timeout time.Duration
+	stored  chan struct{} // closed when every batch has its result
+
+	mu      sync.Mutex
+	waiting int // batches without a result
+	topics  []kmsg.ProduceResponseTopic
+}
+
+// startProduce hands the request's batches to their journals, in order, and does
+// not wait for the disk. It waits for room in a journal's queue.
+func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, error) {
+	r, err := decodeProduce(req.version, req.body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: Produce version %d", err, req.version)
+	}
+	p := &produceCall{
+		header:  req.header,
+		acks:    r.acks,
+		timeout: time.Duration(r.timeoutMillis) * time.Millisecond,
+		stored:  make(chan struct{}),
+		topics:  make([]kmsg.ProduceResponseTopic, len(r.topics)),
+		waiting: 1, // until all are started
+	}
+	for i, t := range r.topics {
+		p.topics[i] = kmsg.NewProduceResponseTopic()
+		p.topics[i].Topic = t.name
+		p.topics[i].Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.partitions))
+	}
+	for i, t := range r.topics {
+		for j, part := range t.partitions {
+			answer := &p.topics[i].Partitions[j]
+			*answer = kmsg.NewProduceResponseTopicPartition()
+			answer.Partition = part.index
+			answer.ErrorCode = kerr.RequestTimedOut.Code // what it is until it is known
+			answer.BaseOffset = -1
+			c.produceOne(ctx, req, &r, t.name, part, p, answer)
+		}
+	}
+	p.finish(func() {})
+	return p, nil
+}
+
+// produceOne checks one batch and appends it; its result goes into answer.
+func (c *conn) produceOne(ctx context.Context, req *request, r *produceRequest, topic string, part producePartition, p *produceCall, answer *kmsg.ProduceResponseTopicPartition) {
+	partition, h, appendTime, err := c.server.admitBatch(req.version, r, topic, part)
+	if err == nil {
+		var unlock func()
+		if unlock, err = c.server.txns.admit(r.transactionalID, partition.Key(), h); err == nil {
+			defer unlock()
+		}
+	}
+	if err != nil {
+		answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err)
+		return
+	}
+	if appendTime > 0 {
+		answer.LogAppendTime = appendTime
+	}
+	p.mu.Lock()
+	p.waiting++
+	p.mu.Unlock()
+	req.hold()
+	err = partition.Append(ctx, part.records, func(a cluster.Appended) {
+		req.drop()
+		p.finish(func() {
+			answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
+			if a.Err == nil {
+				answer.BaseOffset, answer.LogStartOffset = a.BaseOffset, a.LogStart
+			}
+		})
+	})
+	if err != nil { // not queued: there will be no result
+		req.drop()
+		p.finish(func() { answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err) })
+	}
+}
+
+// finish takes one batch's result.
+func (p *produceCall) finish(set func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	set()
+	if p.waiting--; p.waiting == 0 {
+		close(p.stored)
+	}
+}
+
+// admitBatch finds the partition and judges the batch by the stream's rules; the
+// batch itself, its checksum included, is checked by Append. appendTime is set if
+// the stream stamps its batches.
+func (s *Server) admitBatch(version int16, r *produceRequest, topic string, part producePartition) (p *cluster.Partition, h storage.Header, appendTime int64, err error) {
+	switch {
+	case version < 3:
+		return nil, h, 0, fmt.Errorf("%w: message formats 0 and 1 are not stored", kerr.UnsupportedVersion)
+	case r.acks < -1 || r.acks > 1:
+		return nil, h, 0, kerr.InvalidRequiredAcks
+	}
+	if p, err = s.node.Partition(topic, part.index); err != nil {
+		return nil, h, 0, err
+	}
+	policy := p.Policy()
+	if len(part.records) > policy.MaxBatchBytes {
+		return nil, h, 0, fmt.Errorf("%w: batch of %d bytes, stream %s takes %d", kerr.MessageTooLarge, len(part.records), topic, policy.MaxBatchBytes)
+	}
+	if h, err = storage.ParseHeader(part.records); err != nil {
+		return nil, h, 0, err
+	}
+	if h.BaseOffset != 0 {
+		return nil, h, 0, fmt.Errorf("%w: base offset %d", storage.ErrInvalidBatch, h.BaseOffset)
+	}
+	now := time.Now()
+	if policy.AppendTime {
+		// Stamping computes the checksum anew: the batch must be whole before.
+		if _, err := storage.CheckBatch(part.records); err != nil {
+			return nil, h, 0, err
+		}
+		storage.SetLogAppendTime(part.records, now.UnixMilli())
+		return p, h, now.UnixMilli(), nil
+	}
+	return p, h, 0, checkTimes(h, policy, now)
+}
+
+// checkTimes refuses times that the stream's bounds exclude. The batch header
+// has the first record's time and the latest one, which is what can be known
+// without decompressing it.
+func checkTimes(h storage.Header, policy cluster.Policy, now time.Time) error {
+	// A record without a time (-1) is of no time, not of 1969.
+	if h.BaseTimestamp >= 0 && now.Sub(time.UnixMilli(h.BaseTimestamp)) > policy.MaxBefore ||
+		h.MaxTimestamp >= 0 && time.UnixMilli(h.MaxTimestamp).Sub(now) > policy.MaxAfter {
+		return kerr.InvalidTimestamp
+	}
+	return nil
+}
+
+var errAckless = errors.New("a batch sent with acks=0 was refused")
+
+// finishProduce waits until the request's records are stored, as its stream
+// promises, and answers. acks asks for less than that only in being 0: no answer.
+func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCall) error {
+	timeout := time.NewTimer(max(p.timeout, time.Second))
+	defer timeout.Stop()
+	select {
+	case <-p.stored:
+	case <-timeout.C: // what is not stored yet may be later; the client asks again
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.acks == 0 {
+		// There is no other way to tell the client than to end its connection.
+		for _, t := range p.topics {
+			for _, part := range t.Partitions {
+				if part.ErrorCode != 0 {
+					return fmt.Errorf("%w: %s[%d]: %w", errAckless, t.Topic, part.Partition, kerr.ErrorForCode(part.ErrorCode))
+				}
+			}
+		}
+		return nil
+	}
+	resp := kmsg.NewPtrProduceResponse()
+	resp.Version = p.version
+	resp.Topics = p.topics
+	return w.message(p.header, resp)
+}

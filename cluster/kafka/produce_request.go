@@ -1,0 +1,46 @@
+package kafka
+
+// produceRequest is a Produce request whose records are parts of its frame.
+type produceRequest struct {
+	transactionalID *string
+	acks            int16
+	timeoutMillis   int32
+	topics          []produceTopic
+}
+
+type produceTopic struct {
+	name       string
+	partitions []producePartition
+}
+
+type producePartition struct {
+	index   int32
+	records []byte
+}
+
+// decodeProduce reads versions 0 to 9.
+func decodeProduce(version int16, body []byte) (produceRequest, error) {
+	w := wire{b: body, flexible: version >= 9}
+	var r produceRequest
+	if version >= 3 {
+		r.transactionalID = w.nullableString()
+	}
+	r.acks, r.timeoutMillis = w.int16(), w.int32()
+	// A topic takes at least two lengths, a partition its number and a length.
+	r.topics = make([]produceTopic, 0, w.array(2))
+	for range cap(r.topics) {
+		t := produceTopic{name: w.string()}
+		t.partitions = make([]producePartition, 0, w.array(5))
+		for range cap(t.partitions) {
+			t.partitions = append(t.partitions, producePartition{w.int32(), w.bytes()})
+			w.tags()
+		}
+		w.tags()
+		r.topics = append(r.topics, t)
+	}
+	w.tags()
+	if w.bad || len(w.b) > 0 {
+		return produceRequest{}, errMalformed
+	}
+	return r, nil
+}

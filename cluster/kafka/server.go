@@ -1,0 +1,242 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// Options of a Server. The zero value of each field but Node means its default.
+type Options struct {
+	// Node holds the streams. Required.
+	Node *cluster.Node
+	// Logger gets what an operator should know; nil discards it.
+	Logger *slog.Logger
+	// Advertised is the address (host:port) that clients are told to connect to.
+	// If it is empty each client is told the address it has connected to.
+	Advertised string
+	// NoAutoCreate refuses to create a stream because a client asked for it.
+	NoAutoCreate bool
+	// AutoPartitions is how many partitions such a stream gets; 1 if 0.
+	AutoPartitions int32
+	// MaxRequestBytes bounds one request; 100 MiB if 0.
+	MaxRequestBytes int
+	// MaxMemory bounds the bytes of all requests in progress; 256 MiB if 0. A
+	// connection that would exceed it is not read from until others are done.
+	MaxMemory int64
+	// MaxConnections bounds the connections; 10,000 if 0.
+	MaxConnections int
+	// RebalanceDelay is how long a new consumer group waits for more members.
+	RebalanceDelay time.Duration
+	// StallTimeout ends a connection whose client neither takes its answer nor
+	// finishes a request it has begun; 60 s if 0.
+	StallTimeout time.Duration
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Node == nil {
+		return o, errors.New("kafka server needs a node")
+	}
+	if o.Advertised != "" {
+		if _, _, err := splitAddress(o.Advertised); err != nil {
+			return o, fmt.Errorf("advertised address: %w", err)
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.AutoPartitions = orDefault(o.AutoPartitions, 1)
+	o.MaxRequestBytes = orDefault(o.MaxRequestBytes, 100<<20)
+	o.MaxMemory = max(orDefault(o.MaxMemory, 256<<20), int64(o.MaxRequestBytes))
+	o.MaxConnections = orDefault(o.MaxConnections, 10_000)
+	o.StallTimeout = orDefault(o.StallTimeout, time.Minute)
+	return o, nil
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// Server answers Kafka clients. Its methods are safe for concurrent use.
+type Server struct {
+	opts   Options
+	node   *cluster.Node
+	logger *slog.Logger
+	handle map[int16]handler
+	memory *semaphore.Weighted
+	pool   bufferPool
+	groups *groupCoordinator
+	txns   *txnCoordinator
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // connections and Serve loops
+
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{}
+	reported map[string]struct{} // remotes that were logged for nonsense
+	closed   bool
+}
+
+// New returns a server that answers once Serve, ServeConn or Dial brings it
+// connections. Close it before the node.
+func New(opts Options) (*Server, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		opts:     opts,
+		node:     opts.Node,
+		logger:   opts.Logger,
+		memory:   semaphore.NewWeighted(opts.MaxMemory),
+		conns:    map[net.Conn]struct{}{},
+		reported: map[string]struct{}{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.handle = s.handlers()
+	s.groups = newGroupCoordinator(opts.RebalanceDelay)
+	s.txns = newTxnCoordinator(s.node, s.logger)
+	s.wg.Go(func() { s.txns.run(s.ctx) })
+	return s, nil
+}
+
+// Serve accepts connections until ctx ends or Close is called, which is no
+// error. It closes the listener and returns when its connections have ended.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	for {
+		c, err := l.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if retry := (net.Error)(nil); errors.As(err, &retry) && pause(ctx, 20*time.Millisecond) {
+				// Out of descriptors: those that we have go on.
+				s.logger.Warn("cannot accept a Kafka connection", "error", err)
+				continue
+			}
+			return fmt.Errorf("accepting Kafka connections on %s: %w", l.Addr(), err)
+		}
+		conns.Go(func() { s.ServeConn(ctx, c) })
+	}
+}
+
+// ServeConn answers one connection until its client or ctx ends it, or Close is
+// called. It closes the connection.
+func (s *Server) ServeConn(ctx context.Context, c net.Conn) {
+	if !s.add(c) {
+		_ = c.Close()
+		return
+	}
+	defer s.remove(c)
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	newConn(s, c).run(ctx)
+}
+
+// Dial returns a connection to this server that needs no network. It has the
+// form that kgo.Dialer wants once its address arguments are dropped.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	client, server := net.Pipe()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, net.ErrClosed
+	}
+	s.wg.Go(func() { s.ServeConn(s.ctx, server) })
+	return client, nil
+}
+
+// Close ends all connections and returns when nothing of the server runs any
+// more.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.groups.close()
+	s.wg.Wait()
+	return nil
+}
+
+// within returns a context that ends with ctx or with the server.
+func (s *Server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (s *Server) add(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.conns) >= s.opts.MaxConnections {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Add(1)
+	return true
+}
+
+func (s *Server) remove(c net.Conn) {
+	_ = c.Close()
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.wg.Done()
+}
+
+// maxReported bounds the remotes remembered for having been logged.
+const maxReported = 1024
+
+// complain logs why a connection was ended, once a remote host: a port scanner
+// must not fill the disk with log lines.
+func (s *Server) complain(c net.Conn, err error) {
+	remote := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(remote); err == nil {
+		remote = host
+	}
+	s.mu.Lock()
+	_, known := s.reported[remote]
+	known = known || len(s.reported) >= maxReported
+	if !known {
+		s.reported[remote] = struct{}{}
+	}
+	s.mu.Unlock()
+	if !known {
+		s.logger.Warn("closing a Kafka connection; later ones of this remote are not logged", "remote", remote, "error", err)
+	}
+}
+
+// pause waits and reports whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

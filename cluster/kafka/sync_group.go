@@ -1,0 +1,33 @@
+package kafka
+
+import (
+	"bytes"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster/kafka/membership"
+)
+
+// syncGroup answers with the member's assignment, once the leader has brought it.
+func (s *Server) syncGroup(c *call, req *kmsg.SyncGroupRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
+	g, ok := s.groups.find(req.Group)
+	if !ok {
+		resp.ErrorCode = kerr.UnknownMemberID.Code
+		return resp
+	}
+	sync := membership.Sync{
+		MemberID: req.MemberID, InstanceID: orEmpty(req.InstanceID), Generation: req.Generation,
+		Type: orEmpty(req.ProtocolType), Protocol: orEmpty(req.Protocol),
+		Assignments: map[string][]byte{},
+	}
+	for _, a := range req.GroupAssignment {
+		sync.Assignments[a.MemberID] = bytes.Clone(a.MemberAssignment)
+	}
+	synced := g.Sync(c.ctx, sync)
+	resp.ErrorCode = errorCode(synced.Err)
+	resp.ProtocolType, resp.Protocol = nonEmpty(synced.Type), nonEmpty(synced.Protocol)
+	resp.MemberAssignment = synced.Assignment
+	return resp
+}

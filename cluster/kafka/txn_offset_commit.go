@@ -1,0 +1,53 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// txnOffsetCommit adds offsets to a transaction; they count once it commits.
+func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
+	var err error
+	// A client that names its membership is held to it; older ones cannot.
+	if req.Generation >= 0 || req.MemberID != "" {
+		err = s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+	}
+	now := time.Now().UnixMilli()
+	var offsets []cluster.GroupOffset
+	var accepted []*kmsg.TxnOffsetCommitResponseTopicPartition
+	for _, t := range req.Topics {
+		topic := kmsg.NewTxnOffsetCommitResponseTopic()
+		topic.Topic = t.Topic
+		topic.Partitions = make([]kmsg.TxnOffsetCommitResponseTopicPartition, len(t.Partitions))
+		for i, p := range t.Partitions {
+			answer := &topic.Partitions[i]
+			*answer = kmsg.NewTxnOffsetCommitResponseTopicPartition()
+			answer.Partition = p.Partition
+			offset, refused := s.groupOffset(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
+			switch {
+			case err != nil:
+				answer.ErrorCode = errorCode(err)
+			case refused != nil:
+				answer.ErrorCode = errorCode(refused)
+			default:
+				offsets, accepted = append(offsets, offset), append(accepted, answer)
+			}
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	if len(offsets) == 0 {
+		return resp
+	}
+	err = s.node.PendTxnOffsets(c.ctx, cluster.PendingOffsets{
+		TransactionalID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch,
+		Group: req.Group, Offsets: offsets,
+	})
+	for _, answer := range accepted {
+		answer.ErrorCode = errorCode(err)
+	}
+	return resp
+}

@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// Meta is the state machine of the metadata group: streams, the offsets that
+// consumer groups committed, producer ids and transactions. It changes only by
+// commands that come out of the group's Raft log, so that every member, and
+// every later start, holds the same state.
+//
+// Methods are safe for concurrent use. What they return is either a copy or
+// immutable: a *Stream is replaced, never changed.
+type Meta struct {
+	// fatal is the first entry that could not be understood. Nothing is applied
+	// after it: state built over a hole would differ from the other members'.
+	// Guarded by mu, as is all that follows.
+	fatal error
+
+	mu      sync.RWMutex
+	streams map[string]*Stream   // by name; without those being deleted
+	byID    map[StreamID]*Stream // with those being deleted
+
+	groups       map[string]*groupOffsets
+	transactions map[string]*Transaction
+
+	nextProducerID int64
+	clusterID      string
+
+	changed chan struct{} // closed and replaced when streams or held offsets change
+}
+
+var _ raft.FSM = (*Meta)(nil)
+
+func newMeta() *Meta {
+	return &Meta{
+		streams:        map[string]*Stream{},
+		byID:           map[StreamID]*Stream{},
+		groups:         map[string]*groupOffsets{},
+		transactions:   map[string]*Transaction{},
+		nextProducerID: 1,
+		changed:        make(chan struct{}),
+	}
+}
+
+// Apply runs the commands of one log entry and returns a []result, one for each
+// command.
+func (m *Meta) Apply(l *raft.Log) any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fatal != nil {
+		return m.fatal
+	}
+	commands, err := decodeCommands(l.Data)
+	if err != nil {
+		m.fatal = fmt.Errorf("reading metadata entry %d: %w", l.Index, err)
+		return m.fatal
+	}
+	results := make([]result, len(commands))
+	for i, c := range commands {
+		results[i] = m.applyOne(c)
+	}
+	return results
+}
+
+// applyOne runs one command. A refusal (a name that is taken, a producer that
+// is fenced) is an ordinary result and the same on every member.
+func (m *Meta) applyOne(c command) result {
+	switch {
+	case c.Found != nil:
+		return m.found(c.Found)
+	case c.CreateStream != nil:
+		return m.createStream(c.CreateStream)
+	case c.GrowStream != nil:
+		return m.growStream(c.GrowStream)
+	case c.ConfigureStream != nil:
+		return m.configureStream(c.ConfigureStream)
+	case c.TombstoneStream != nil:
+		return m.tombstoneStream(c.TombstoneStream)
+	case c.ForgetStream != nil:
+		return m.forgetStream(c.ForgetStream)
+	case c.CommitOffsets != nil:
+		return m.commitOffsets(c.CommitOffsets)
+	case c.DeleteOffsets != nil:
+		return m.deleteOffsets(c.DeleteOffsets)
+	case c.DeleteGroup != nil:
+		return m.deleteGroup(c.DeleteGroup)
+	case c.ReserveProducerIDs != nil:
+		return m.reserveProducerIDs(c.ReserveProducerIDs)
+	case c.PutTransaction != nil:
+		return m.putTransaction(c.PutTransaction)
+	case c.PendTxnOffsets != nil:
+		return m.pendTxnOffsets(c.PendTxnOffsets)
+	}
+	// decodeCommands lets no empty command through.
+	panic("cluster: metadata command without content")
+}
+
+// found names the cluster, once and for good.
+func (m *Meta) found(c *found) result {
+	if m.clusterID == "" {
+		m.clusterID = c.ClusterID
+	}
+	return result{value: m.clusterID}
+}
+
+// ClusterID returns the name that the cluster got when it was founded.
+func (m *Meta) ClusterID() string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.clusterID
+}
+
+// Err reports why the metadata can no longer be used, or nil.
+func (m *Meta) Err() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.fatal
+}
+
+// Changed returns a channel that is closed at the next change of a stream or of
+// an offset that holds retention.
+func (m *Meta) Changed() <-chan struct{} {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.changed
+}
+
+// notify wakes those who wait on Changed. The caller holds mu.
+func (m *Meta) notify() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// Snapshot returns the state as one encoded value: it is small (kilobytes a
+// group), and a copy taken under the lock keeps Persist free of it.
+func (m *Meta) Snapshot() (raft.FSMSnapshot, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.fatal != nil {
+		return nil, m.fatal
+	}
+	data, err := json.Marshal(m.image())
+	if err != nil {
+		return nil, fmt.Errorf("encoding metadata snapshot: %w", err)
+	}
+	return &metaSnapshot{data: sealImage(data)}, nil
+}
+
+// Restore replaces the state by a snapshot's.
+func (m *Meta) Restore(r io.ReadCloser) error {
+	data, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return fmt.Errorf("reading metadata snapshot: %w", err)
+	}
+	var image metaImage
+	if data, err = openImage(data); err != nil {
+		return fmt.Errorf("checking metadata snapshot: %w", err)
+	}
+	if err := strictJSON(data, &image); err != nil {
+		return fmt.Errorf("decoding metadata snapshot: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.load(image)
+	m.notify()
+	return nil
+}
+
+// metaSnapshot writes an encoded state to where Raft keeps snapshots.
+type metaSnapshot struct{ data []byte }
+
+// Persist writes the snapshot; an error makes Raft keep the former one.
+func (s *metaSnapshot) Persist(sink raft.SnapshotSink) error {
+	if _, err := sink.Write(s.data); err != nil {
+		return errors.Join(fmt.Errorf("writing metadata snapshot: %w", err), sink.Cancel())
+	}
+	return sink.Close()
+}
+
+// Release has nothing to release.
+func (s *metaSnapshot) Release() {}

@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+)
+
+// Options are the settings of a Node. The zero value of each field but Dir means its default.
+type Options struct {
+	// Dir is the data directory; it is made if there is none. Required.
+	Dir string
+	// FS is the file system; the operating system's if nil.
+	FS vfs.FS
+	// Logger gets what an operator should know; nil discards it.
+	Logger *slog.Logger
+	// Partitions is how many partitions a stream gets if nobody says; 1 if 0.
+	Partitions int32
+	// SegmentBytes is the size of the journals' segment files; storage's default
+	// if 0.
+	SegmentBytes int64
+	// RetainEvery is how often old segments are looked for; 30 s if 0.
+	RetainEvery time.Duration
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Dir == "" {
+		return o, errors.New("no data directory given")
+	}
+	if o.FS == nil {
+		o.FS = vfs.OS{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Partitions = cmp.Or(o.Partitions, 1)
+	o.RetainEvery = cmp.Or(o.RetainEvery, 30*time.Second)
+	return o, nil
+}
+
+// Node owns the data directory of one node: its metadata group and the journals
+// of all streams. It needs no network. It is safe for concurrent use.
+type Node struct {
+	opts        Options
+	logger      *slog.Logger
+	lock        io.Closer
+	meta        *Meta
+	metaGroup   *FSMGroup
+	proposer    *proposer
+	producerIDs producerIDs
+	strays      []string
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	kick   chan struct{} // wakes the housekeeper
+
+	mu      sync.RWMutex
+	closed  bool
+	streams map[StreamID]*liveStream
+}
+
+// Open opens the data directory and its metadata. Journals are opened when they
+// are first used, or soon after by the node itself, so that many of them do not
+// delay the start. If another process has the directory the error is a
+// *vfs.LockedError.
+func Open(opts Options) (*Node, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		opts: opts, logger: opts.Logger, meta: newMeta(),
+		streams: map[StreamID]*liveStream{},
+		kick:    make(chan struct{}, 1),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	if err := n.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", opts.Dir, err), n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) open() error {
+	err := n.opts.FS.MkdirAll(path.Join(n.opts.Dir, streamsDir), 0o755)
+	if err != nil {
+		return err
+	}
+	if n.lock, err = n.opts.FS.Lock(path.Join(n.opts.Dir, "lock")); err != nil {
+		return err
+	}
+	if n.metaGroup, err = n.openMeta(); err != nil {
+		return err
+	}
+	if err := n.meta.Err(); err != nil {
+		return err
+	}
+	if err := n.checkDirs(); err != nil {
+		return err
+	}
+	n.proposer = newProposer(n.applyMeta)
+	if n.meta.ClusterID() == "" {
+		if _, err := n.proposer.propose(n.ctx, command{Found: &found{ClusterID: newClusterID()}}); err != nil {
+			return err
+		}
+	}
+	n.wg.Go(n.keepHouse)
+	return nil
+}
+
+// applyMeta replicates one metadata entry. It waits for as long as it takes:
+// giving up would leave callers not knowing what became of their commands.
+func (n *Node) applyMeta(data []byte) (any, error) {
+	return n.metaGroup.Apply(context.Background(), data)
+}
+
+// newClusterID returns an id in the form that Kafka's tools expect: 16 random
+// bytes in base64url.
+func newClusterID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Close closes all journals and gives the directory back. Close what uses the
+// node first; appends that are on their way are answered.
+func (n *Node) Close() error {
+	n.cancel()
+	n.wg.Wait()
+	n.mu.Lock()
+	n.closed = true
+	streams := n.streams
+	n.streams = nil
+	n.mu.Unlock()
+	var errs []error
+	for _, l := range streams {
+		errs = append(errs, l.close())
+	}
+	if n.proposer != nil {
+		n.proposer.close()
+	}
+	if n.metaGroup != nil {
+		errs = append(errs, n.metaGroup.Close())
+	}
+	if n.lock != nil {
+		errs = append(errs, n.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Meta returns the metadata, for reading.
+func (n *Node) Meta() *Meta { return n.meta }
+
+// ClusterID names the cluster for good.
+func (n *Node) ClusterID() string { return n.meta.ClusterID() }
+
+func (n *Node) now() time.Time { return time.Now() }

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// keepHouse does what nobody waits for, until the node closes: it opens journals
+// that nobody has used yet, so that their retention runs, removes what retention
+// no longer keeps, and removes the files of deleted streams.
+func (n *Node) keepHouse() {
+	for {
+		for _, s := range n.meta.known() {
+			if n.ctx.Err() != nil {
+				return
+			}
+			if err := n.tend(s); err != nil && !errors.Is(err, ErrClosed) {
+				n.logger.Error("a stream needs attention", "stream", s.Name, "id", s.ID.String(), "error", err)
+			}
+		}
+		select {
+		case <-time.After(n.opts.RetainEvery):
+		case <-n.kick:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// wake makes the housekeeper look around now.
+func (n *Node) wake() {
+	select {
+	case n.kick <- struct{}{}:
+	default: // it will anyway
+	}
+}
+
+func (n *Node) tend(s *Stream) error {
+	if s.Deleting {
+		return n.remove(s)
+	}
+	return n.retain(s)
+}
+
+// remove takes a deleted stream's files away and then forgets it. Interrupted
+// anywhere, the tombstone in the metadata makes the next start go on.
+func (n *Node) remove(s *Stream) error {
+	if l := n.drop(s.ID); l != nil {
+		if err := l.close(); err != nil {
+			n.logger.Warn("closing a journal of a deleted stream", "stream", s.Name, "error", err)
+		}
+	}
+	if err := removeAll(n.opts.FS, n.streamDir(s.ID)); err != nil {
+		return fmt.Errorf("removing deleted stream %s: %w", s.Name, err)
+	}
+	_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{s.ID}})
+	return err
+}
+
+// holdName is under which the journal knows what holding groups still need.
+const holdName = "groups"
+
+// retain applies a stream's retention to its journals. What a holding group has
+// not passed stays.
+func (n *Node) retain(s *Stream) error {
+	l, err := n.live(s)
+	if err != nil {
+		return err
+	}
+	held := n.meta.held(s.ID)
+	for i, h := range l.journals {
+		g, err := h.open()
+		if err != nil {
+			return err
+		}
+		holds := map[uint32]int64{}
+		for partition, offset := range held {
+			if s.journalOf(partition) == int32(i) {
+				holds[uint32(partition)] = offset
+			}
+		}
+		g.Journal().Hold(holdName, holds)
+		g.Journal().SetRetention(retentionOf(l.policy))
+		if _, err := g.Retain(); err != nil {
+			return fmt.Errorf("removing old segments of %s: %w", g.Journal().Dir(), err)
+		}
+	}
+	return nil
+}
+
+// retentionOf translates a policy, in which negative is without limit, for the
+// journal, where zero is.
+func retentionOf(p Policy) storage.Retention {
+	var r storage.Retention
+	if p.Retention >= 0 {
+		r.Age = max(p.Retention, time.Millisecond)
+	}
+	if p.RetentionBytes >= 0 {
+		r.Bytes = max(p.RetentionBytes, 1)
+	}
+	return r
+}

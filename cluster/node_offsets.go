@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+)
+
+// CommitOffsets stores a group's offsets and returns once they are durable.
+// Commits that come together share one write.
+func (n *Node) CommitOffsets(ctx context.Context, group string, offsets []GroupOffset) error {
+	_, err := n.proposer.propose(ctx, command{CommitOffsets: &commitOffsets{group, offsets}})
+	return err
+}
+
+// DeleteOffsets forgets a group's offsets for the given partitions.
+func (n *Node) DeleteOffsets(ctx context.Context, group string, partitions []StreamPartition) error {
+	c := &deleteOffsets{Group: group}
+	for _, p := range partitions {
+		c.Partitions = append(c.Partitions, GroupOffset{Stream: p.Stream, Partition: p.Partition})
+	}
+	_, err := n.proposer.propose(ctx, command{DeleteOffsets: c})
+	return err
+}
+
+// DeleteGroup forgets a group with all its offsets, and with that its hold on
+// retention. It returns ErrUnknownGroup if there are none.
+func (n *Node) DeleteGroup(ctx context.Context, group string) error {
+	_, err := n.proposer.propose(ctx, command{DeleteGroup: &deleteGroup{group}})
+	return err
+}
+
+// PendingOffsets are offsets that take effect with a transaction.
+type PendingOffsets struct {
+	TransactionalID string
+	ProducerID      int64
+	Epoch           int16
+	Group           string
+	Offsets         []GroupOffset
+}
+
+// PendTxnOffsets adds offsets to an open transaction that has named the group.
+func (n *Node) PendTxnOffsets(ctx context.Context, p PendingOffsets) error {
+	c := pendTxnOffsets(p)
+	_, err := n.proposer.propose(ctx, command{PendTxnOffsets: &c})
+	return err
+}
+
+// PutTransaction replaces the state of a transactional id. It returns
+// ErrConflict if the state is not any more the one that t was made from.
+func (n *Node) PutTransaction(ctx context.Context, t Transaction) (*Transaction, error) {
+	v, err := n.proposer.propose(ctx, command{PutTransaction: &putTransaction{Transaction: t, From: t.Revision}})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*Transaction), nil
+}
+
+// producerIDs hands out ids of a block that the metadata has reserved: an id
+// costs a write only once in a block. Ids of a block that a stop cuts short are
+// never used.
+type producerIDs struct {
+	mu        sync.Mutex
+	next, end int64
+}
+
+const producerIDBlock = 1000
+
+// NextProducerID returns an id that no producer has had.
+func (n *Node) NextProducerID(ctx context.Context) (int64, error) {
+	if id, ok := n.producerIDs.take(); ok {
+		return id, nil
+	}
+	v, err := n.proposer.propose(ctx, command{ReserveProducerIDs: &reserveProducerIDs{producerIDBlock}})
+	if err != nil {
+		return -1, err
+	}
+	return n.producerIDs.refill(v.(int64)), nil
+}
+
+func (p *producerIDs) take() (int64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == p.end {
+		return 0, false
+	}
+	p.next++
+	return p.next - 1, true
+}
+
+// refill takes over a fresh block and returns its first id. If two callers have
+// each reserved one, the rest of the first is dropped.
+func (p *producerIDs) refill(first int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next, p.end = first+1, first+producerIDBlock
+	return first
+}

@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// metaSegment is the size of the metadata log's segment files; snapshots keep it
+// from growing.
+const metaSegment = 4 << 20
+
+// openMeta opens the metadata group and brings the state up to date.
+func (n *Node) openMeta() (*FSMGroup, error) {
+	g, err := OpenFSM(GroupOptions{
+		Dir: n.metaDir(),
+		Journal: storage.Options{
+			SegmentBytes: metaSegment,
+			FS:           n.opts.FS,
+			Logger:       n.logger,
+		},
+		Logger: n.logger,
+	}, n.meta)
+	if err != nil {
+		return nil, fmt.Errorf("opening the metadata: %w", err)
+	}
+	return g, nil
+}
+
+// openJournal opens one journal of a stream.
+func (n *Node) openJournal(h *journalHandle) (*Group, error) {
+	mode := storage.Replicated
+	if h.durable {
+		mode = storage.Durable
+	}
+	g, err := OpenGroup(GroupOptions{
+		Dir: n.journalDir(h.stream, h.number),
+		Journal: storage.Options{
+			Mode:         mode,
+			SegmentBytes: n.opts.SegmentBytes,
+			FS:           n.opts.FS,
+			Logger:       n.logger,
+		},
+		RetainEvery: 10_000 * time.Hour, // keepHouse does it, when it knows what is held
+		Logger:      n.logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
+	}
+	return g, nil
+}

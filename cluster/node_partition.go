@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// Partition is one partition of a stream on this node. It is safe for concurrent
+// use, and may be kept: it then goes on with the settings the stream had when it
+// was got.
+type Partition struct {
+	stream *Stream
+	policy Policy
+	handle *journalHandle
+	number int32
+}
+
+// Partition returns a partition of a stream by the stream's name. The errors are
+// ErrUnknownStream and ErrUnknownPartition; the journal is opened by the first
+// use.
+func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
+	s, ok := n.meta.Stream(stream)
+	if !ok {
+		return nil, ErrUnknownStream
+	}
+	return n.partitionOf(s, partition)
+}
+
+// PartitionByKey returns a partition of a stream by the stream's id.
+func (n *Node) PartitionByKey(p StreamPartition) (*Partition, error) {
+	s, ok := n.meta.StreamByID(p.Stream)
+	if !ok {
+		return nil, ErrUnknownStream
+	}
+	return n.partitionOf(s, p.Partition)
+}
+
+func (n *Node) partitionOf(s *Stream, partition int32) (*Partition, error) {
+	if partition < 0 || partition >= s.Partitions {
+		return nil, ErrUnknownPartition
+	}
+	l, err := n.live(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Partition{stream: s, policy: l.policy, handle: l.journals[s.journalOf(partition)], number: partition}, nil
+}
+
+// Key names the partition for good.
+func (p *Partition) Key() StreamPartition { return StreamPartition{p.stream.ID, p.number} }
+
+// Policy is what the stream's settings mean.
+func (p *Partition) Policy() Policy { return p.policy }
+
+// Appended is the result of an append.
+type Appended struct {
+	// BaseOffset is the offset of the batch's first record; of a batch that had
+	// been stored before it is the one it got then.
+	BaseOffset int64
+	// LogStart is the first offset that can be read.
+	LogStart int64
+	// Err is why the batch was not stored.
+	Err error
+}
+
+// Append checks a record batch, puts it behind those that were put before it, and
+// returns without waiting for the disk; it waits only for room in the journal's
+// queue. done is called once, from another goroutine, when the batch is stored as
+// the stream's durability promises, or refused. The batch's bytes belong to the
+// journal until then. If Append returns an error done is never called.
+func (p *Partition) Append(ctx context.Context, batch []byte, done func(Appended)) error {
+	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch}, done)
+}
+
+// AppendMarker ends a producer's transaction in this partition.
+func (p *Partition) AppendMarker(ctx context.Context, producerID int64, epoch int16, commit bool, done func(Appended)) error {
+	marker := storage.ControlBatch(producerID, epoch, 0, commit, p.handle.node.now().UnixMilli())
+	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: marker, Marker: true}, done)
+}
+
+// Bounds are the ends of a partition.
+type Bounds struct {
+	Start         int64 // first offset that can be read
+	LastStable    int64 // below it every transaction is decided
+	HighWatermark int64 // one behind the last record that can be read
+}
+
+// ReadRequest says what to read.
+type ReadRequest struct {
+	Offset   int64
+	MaxBytes int
+	// WholeBatch returns the first batch even if it is larger than MaxBytes.
+	WholeBatch bool
+	// Committed leaves out what open transactions have written and everything
+	// behind it, and tells which transactions were aborted.
+	Committed bool
+}
+
+// Fetched is what a read found. Release it.
+type Fetched struct {
+	Bounds
+	Pieces  [][]byte // whole batches in order; valid until Release
+	Bytes   int      // of all pieces
+	Next    int64    // the offset behind the last record
+	Aborted []AbortedTxn
+	chunk   *storage.Chunk
+}
+
+// AbortedTxn names a transaction whose records a reader of committed ones must
+// skip, from FirstOffset up to its marker.
+type AbortedTxn struct {
+	ProducerID  int64
+	FirstOffset int64
+}
+
+// Release gives the memory of the pieces back. It may be called more than once,
+// and on the zero value.
+func (f *Fetched) Release() {
+	if f.chunk != nil {
+		f.chunk.Release()
+		f.chunk, f.Pieces = nil, nil
+	}
+}
+
+// TimedOffset is an offset found by time; both fields are -1 if there is none.
+type TimedOffset struct {
+	Offset      int64
+	Millis      int64
+	LeaderEpoch int32
+}
+
+// Watch tells when any of its partitions has new records. Close it.
+type Watch struct {
+	changed chan struct{}
+	stops   []func()
+}
+
+// NewWatch returns a watch of the partitions whose journals can be opened.
+func NewWatch(partitions []*Partition) *Watch {
+	w := &Watch{changed: make(chan struct{}, 1)}
+	numbers := map[*journalHandle][]uint32{}
+	for _, p := range partitions {
+		numbers[p.handle] = append(numbers[p.handle], uint32(p.number))
+	}
+	for h, of := range numbers {
+		if j, err := h.journal(); err == nil {
+			w.stops = append(w.stops, j.Notify(w.changed, of...))
+		}
+	}
+	return w
+}
+
+// Changed receives a value after new records have come. It may also do so once
+// without: look again.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	for _, stop := range w.stops {
+		stop()
+	}
+	w.stops = nil
+}
