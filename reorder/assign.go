@@ -17,7 +17,7 @@ func (b *Buffer[P]) Assign(name string) Partition {
 	p := b.table.addPartition(name)
 	b.cal.rank = b.table.live.rank
 	own := b.table.parts[p].own
-	b.table.source(own).lastStamp = b.record
+	b.table.source(own).lastStamp, b.table.source(own).assigned = b.record, true
 	if b.record == MinTime {
 		b.table.live.push(own) // its time runs from the first record on
 	} else {

@@ -42,6 +42,8 @@ type SourceState struct {
 	Max       int64  // M
 	LastStamp int64
 	Live      bool
+	// Assigned: it is live only because its partition was assigned.
+	Assigned bool
 }
 
 // redo is what a restored buffer knows of the run it continues.
@@ -69,7 +71,7 @@ func (b *Buffer[P]) Checkpoint() (Checkpoint, error) {
 		if s.at == none && s.max < b.w && !s.own {
 			continue // see table.forget
 		}
-		st := SourceState{b.table.parts[s.partition].name, s.name, s.max, s.lastStamp, s.at != none}
+		st := SourceState{b.table.parts[s.partition].name, s.name, s.max, s.lastStamp, s.at != none, s.assigned}
 		if s.own {
 			st.Source = ""
 		}
@@ -127,6 +129,7 @@ func (b *Buffer[P]) Restore(cp Checkpoint) error {
 		part.next, part.restored, part.low = st.Seek, st.Read, st.Low
 		part.stamp = st.SeekStamp
 		b.table.live.remove(part.own)
+		b.table.source(part.own).assigned = false
 	}
 	b.clock, b.record = cp.Clock, cp.Clock
 	if cp.bypass {
@@ -148,7 +151,7 @@ func (b *Buffer[P]) Restore(cp Checkpoint) error {
 func (b *Buffer[P]) restoreSwitchedOff() error {
 	for p := range b.table.parts {
 		own := b.table.parts[p].own
-		b.table.source(own).lastStamp = b.clock
+		b.table.source(own).lastStamp, b.table.source(own).assigned = b.clock, true
 		b.join(own)
 	}
 	return nil
@@ -161,7 +164,7 @@ func (b *Buffer[P]) restoreSource(st SourceState) error {
 	}
 	id := b.table.producer(p, st.Source, MinTime)
 	s := b.table.source(id)
-	s.max, s.lastStamp = st.Max, st.LastStamp
+	s.max, s.lastStamp, s.assigned = st.Max, st.LastStamp, st.Assigned
 	if st.Live {
 		b.table.live.push(id)
 		b.idleDue = min(b.idleDue, s.lastStamp+b.idleAfter)

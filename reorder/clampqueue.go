@@ -36,10 +36,3 @@ func (q *clampQueue[P]) pop(out *Item[P]) {
 		q.items, q.head = q.items[:0], 0
 	}
 }
-
-// lowerTo gives every record at or above w the order time just below it.
-func (q *clampQueue[P]) lowerTo(w int64) {
-	for i := len(q.items) - 1; i >= q.head && q.items[i].Time >= w; i-- {
-		q.items[i].Time = w - 1
-	}
-}

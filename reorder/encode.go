@@ -17,7 +17,7 @@ import (
 //	           name, Read (zigzag), Read-Low, Low-Seek, SeekStamp (time)
 //	         number of sources, then for each, by partition and name:
 //	           partition number - that of the source before, name,
-//	           live (0 or 1), Max (time), LastStamp (time)
+//	           0 idle, 1 live, 2 live because assigned, Max (time), LastStamp (time)
 //	4 bytes  CRC-32C of all before, little endian
 //
 // A name is the length it shares with the name before, the length of the rest, and
@@ -67,7 +67,7 @@ func (cp Checkpoint) MarshalBinary() ([]byte, error) {
 		e.uint(uint64(n - prev))
 		prev = n
 		e.name(s.Source)
-		e.bool(s.Live)
+		e.uint(s.liveCode())
 		e.time(s.Max)
 		e.time(s.LastStamp)
 	}
@@ -88,6 +88,22 @@ func (cp Checkpoint) bits() byte {
 	return bits
 }
 
+func (s SourceState) liveCode() uint64 {
+	switch {
+	case s.Assigned:
+		return 2
+	case s.Live:
+		return 1
+	}
+	return 0
+}
+
+func (d *decoder) liveCode() (live, assigned bool) {
+	code := d.uint()
+	d.bad = d.bad || code > 2
+	return code > 0, code == 2
+}
+
 type encoder struct {
 	buf   []byte
 	clock int64
@@ -96,14 +112,6 @@ type encoder struct {
 
 func (e *encoder) uint(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
 func (e *encoder) int(v int64)   { e.buf = binary.AppendVarint(e.buf, v) }
-
-func (e *encoder) bool(v bool) {
-	if v {
-		e.buf = append(e.buf, 1)
-	} else {
-		e.buf = append(e.buf, 0)
-	}
-}
 
 func (e *encoder) time(v int64) {
 	switch v {
@@ -187,7 +195,8 @@ func (d *decoder) checkpoint(bits byte) Checkpoint {
 			d.bad = true
 			break
 		}
-		s := SourceState{Partition: cp.Partitions[at].Name, Source: d.name(), Live: d.natural() != 0}
+		s := SourceState{Partition: cp.Partitions[at].Name, Source: d.name()}
+		s.Live, s.Assigned = d.liveCode()
 		s.Max, s.LastStamp = d.time(), d.time()
 		cp.Sources = append(cp.Sources, s)
 	}

@@ -13,7 +13,7 @@ func (b *Buffer[P]) judge(r *Record[P], stamp int64) {
 	}
 	s := b.table.source(id)
 	b.measure(s, r.Time)
-	s.lastStamp = stamp
+	s.lastStamp, s.assigned = stamp, false
 	time := r.Time
 	if b.rules.order == OrderSource && time < s.max {
 		time = s.max // C3
@@ -67,7 +67,8 @@ func (b *Buffer[P]) join(id sourceID) {
 	b.idleDue = min(b.idleDue, s.lastStamp+b.idleAfter)
 	b.due = min(b.due, b.idleDue)
 	if own := b.table.parts[s.partition].own; own != id {
-		if o := b.table.source(own); o.at != none && o.max == MinTime {
+		if o := b.table.source(own); o.assigned {
+			o.assigned = false
 			b.table.live.remove(own)
 		}
 	}

@@ -10,6 +10,9 @@ type source struct {
 	partition Partition
 	own       bool // the partition itself
 	free      bool // forgotten; the entry can be reused
+	// assigned: live only because its partition was assigned; nothing plausible came
+	// yet, and it leaves as soon as a named producer of the partition is heard of.
+	assigned bool
 
 	max       int64 // M: the greatest event time accepted, MinTime before the first
 	redo      int64 // OrderSource, while re-reading: the greatest order time taken back

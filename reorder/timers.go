@@ -42,6 +42,7 @@ func (b *Buffer[P]) turnIdle(at int64) {
 	}
 	for _, id := range b.silent {
 		live.remove(id)
+		live.all[id].assigned = false
 	}
 	if len(live.ids) == 0 {
 		b.allIdle()
@@ -56,11 +57,11 @@ func (b *Buffer[P]) allIdle() {
 		b.w = max(b.w, b.table.max+1)
 	}
 	b.open = b.w
-	if b.w != MinTime {
-		b.clamped.lowerTo(b.w)
+	if b.clamped.len() == 0 {
 		return
 	}
-	for b.clamped.len() > 0 { // nothing else was ever accepted
+	b.settleNow()
+	for b.clamped.len() > 0 {
 		b.releaseClamped(0)
 	}
 }
