@@ -1,7 +1,6 @@
 package services
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,20 +154,6 @@ func removeDebs(dir string) error {
 		}
 	}
 	return nil
-}
-
-// runQuiet runs a command that has nothing to say when it succeeds.
-func runQuiet(cmd *exec.Cmd) error {
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	const most = 2000
-	out = bytes.TrimSpace(out)
-	if len(out) > most {
-		out = out[len(out)-most:]
-	}
-	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, out)
 }
 
 var (

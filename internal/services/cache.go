@@ -35,7 +35,8 @@ func openCache() (cache, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cache{}, fmt.Errorf("creating the directory for the servers (set %s to another one): %w", cacheEnv, err)
 	}
-	return cache{dir: dir}, nil
+	dir, err = filepath.EvalSymlinks(dir)
+	return cache{dir: dir}, err
 }
 
 // recipe says how an installation is made.

@@ -66,7 +66,7 @@ func startDatabase(ctx context.Context, f flavor, o Options) (*MySQL, error) {
 	}, f.serve, variant, o.Args)
 	return m, m.open(ctx, launch{
 		name: f.name,
-		command: func() (*exec.Cmd, error) {
+		command: func(context.Context) (*exec.Cmd, error) {
 			if err := copyTemplate(files.dir, data); err != nil {
 				return nil, err
 			}

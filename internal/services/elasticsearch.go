@@ -30,11 +30,11 @@ func (e *Elasticsearch) URL() string { return "http://" + e.Addr }
 //
 // Variant long compiles hot code harder, for long loads: it starts slower.
 func StartElasticsearch(ctx context.Context, o Options) (*Elasticsearch, error) {
-	tiers := "-XX:TieredStopAtLevel=1"
+	jvm := "-XX:TieredStopAtLevel=1"
 	switch o.Variant {
 	case "":
 	case "long":
-		tiers = "-XX:TieredStopAtLevel=4"
+		jvm = "-XX:TieredStopAtLevel=4"
 	default:
 		return nil, fmt.Errorf("elasticsearch has no variant %q", o.Variant)
 	}
@@ -46,18 +46,23 @@ func StartElasticsearch(ctx context.Context, o Options) (*Elasticsearch, error) 
 	if err != nil {
 		return nil, err
 	}
+	return startElasticsearch(ctx, c, install, o, jvm)
+}
+
+// startElasticsearch starts a node of the installation with a further option for
+// its JVM.
+func startElasticsearch(ctx context.Context, c cache, install string, o Options, jvm string) (*Elasticsearch, error) {
 	s, err := newServer(ctx, c, "elasticsearch", o)
 	if err != nil {
 		return nil, err
 	}
 	e := &Elasticsearch{Server: s}
 	args := append([]string{
-		"-Xms512m", "-Xmx512m", "-Xss1m", "-XX:+UseG1GC", tiers, "-XX:MaxDirectMemorySize=256m",
+		"-Xms512m", "-Xmx512m", "-Xss1m", "-XX:+UseG1GC", jvm, "-XX:MaxDirectMemorySize=256m",
 		"-XX:+ExitOnOutOfMemoryError", "-XX:-OmitStackTraceInFastThrow", "-Dfile.encoding=UTF-8",
 		"-Djava.awt.headless=true", "-Djava.io.tmpdir=" + filepath.Join(s.Dir, "tmp"),
 		"-Dio.netty.noUnsafe=true", "-Dio.netty.noKeySetOptimization=true", "-Dio.netty.recycler.maxCapacityPerThread=0",
 		"-Dlog4j.shutdownHookEnabled=false", "-Dlog4j2.disable.jmx=true",
-		"-cp", filepath.Join(install, "node") + ":" + filepath.Join(install, "jars", "*"),
 		"TestNode", filepath.Join(install, "home"),
 		"path.data=" + filepath.Join(s.Dir, "data"), "path.logs=" + filepath.Join(s.Dir, "logs"),
 		"cluster.name=daybook-test", "node.name=daybook-test", "discovery.type=single-node",
@@ -67,8 +72,11 @@ func StartElasticsearch(ctx context.Context, o Options) (*Elasticsearch, error) 
 	}, o.Args...)
 	return e, e.open(ctx, launch{
 		name: "elasticsearch",
-		command: func() (*exec.Cmd, error) {
-			return exec.Command(findJava().program("java"), args...), os.MkdirAll(filepath.Join(s.Dir, "tmp"), 0o755)
+		command: func(context.Context) (*exec.Cmd, error) {
+			if err := os.MkdirAll(filepath.Join(s.Dir, "tmp"), 0o755); err != nil {
+				return nil, err
+			}
+			return javaCommand(context.Background(), install, args...)
 		},
 		ready: e.healthy,
 	})

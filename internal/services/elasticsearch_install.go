@@ -3,6 +3,7 @@ package services
 import (
 	"archive/zip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,13 +16,20 @@ import (
 const httpModule = "transport-netty4"
 
 func elasticsearchServer() javaServer {
-	return javaServer{name: "elasticsearch", layout: "1", finish: layOutElasticsearch}
+	return javaServer{name: "elasticsearch", layout: "2", finish: layOutElasticsearch, train: trainElasticsearch}
+}
+
+func trainElasticsearch(ctx context.Context, c cache, dir, option string) error {
+	e, err := startElasticsearch(ctx, c, dir, Options{}, option)
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.Stop(), e.Close())
 }
 
 // layOutElasticsearch makes what a distribution has:
 //
-//	jars/                              the server
-//	node/                              TestNode, which starts it
+//	jars/                              the server, and TestNode, which starts it
 //	home/modules/transport-netty4/     HTTP
 //	home/plugins/stand-ins/            our answers in place of unpublished modules
 //	home/config/
@@ -48,11 +56,7 @@ func layOutElasticsearch(ctx context.Context, j jdk, dir string) error {
 	if err := os.WriteFile(filepath.Join(module, "plugin-descriptor.properties"), []byte(descriptor), 0o644); err != nil {
 		return err
 	}
-	classPath := filepath.Join(jars, "*")
-	if err := j.compile(ctx, filepath.Join(dir, "node"), classPath, filepath.Join(src, "TestNode.java")); err != nil {
-		return err
-	}
-	return buildStandIns(ctx, j, dir, plugin, descriptor)
+	return compileOurs(ctx, j, dir, plugin, descriptor)
 }
 
 var (
@@ -85,26 +89,19 @@ func publishedDescriptor(module string) (string, error) {
 	return moduleName.ReplaceAllString(string(text), ""), nil
 }
 
-// buildStandIns compiles our plugin for the version that the module is of.
-func buildStandIns(ctx context.Context, j jdk, dir, plugin, descriptor string) error {
-	sources, err := filepath.Glob(filepath.Join(dir, "src", "standins", "*.java"))
+// compileOurs compiles the launcher, and our plugin for the version that the
+// module is of.
+func compileOurs(ctx context.Context, j jdk, dir, plugin, descriptor string) error {
+	src, jars := filepath.Join(dir, "src"), filepath.Join(dir, "jars")
+	classPath := filepath.Join(jars, "*")
+	if err := j.compile(ctx, filepath.Join(jars, "test-node.jar"), classPath, filepath.Join(src, "TestNode.java")); err != nil {
+		return err
+	}
+	sources, err := filepath.Glob(filepath.Join(src, "standins", "*.java"))
 	if err != nil {
 		return err
 	}
-	classes := filepath.Join(dir, "src", "classes")
-	if err := j.compile(ctx, classes, filepath.Join(dir, "jars", "*"), sources...); err != nil {
-		return err
-	}
-	jar, err := os.Create(filepath.Join(plugin, "stand-ins.jar"))
-	if err != nil {
-		return err
-	}
-	defer jar.Close()
-	w := zip.NewWriter(jar)
-	if err := w.AddFS(os.DirFS(classes)); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
+	if err := j.compile(ctx, filepath.Join(plugin, "stand-ins.jar"), classPath, sources...); err != nil {
 		return err
 	}
 	version := esVersion.FindStringSubmatch(descriptor)

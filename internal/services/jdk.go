@@ -1,6 +1,7 @@
 package services
 
 import (
+	"archive/zip"
 	"context"
 	"embed"
 	"errors"
@@ -27,9 +28,16 @@ type javaServer struct {
 	name string // of the service, and of its folder in javaFiles
 	// finish lays out dir, where jars/ holds all jars and src/ our own files.
 	finish func(ctx context.Context, j jdk, dir string) error
-	// layout is raised when finish changes.
+	// train runs the finished server once, with the given option for its JVM.
+	train func(ctx context.Context, c cache, dir, option string) error
+	// layout is raised when finish or the class path changes.
 	layout string
 }
+
+// classArchive is a file that a server's JVM maps instead of reading and checking
+// thousands of classes, which halves the CPU time of a start (Elasticsearch: 2.7
+// s for 4.8 s). The JVM writes it at the end of a first run.
+const classArchive = "classes.jsa"
 
 // install returns the installation's directory.
 func (s javaServer) install(ctx context.Context, c cache) (string, error) {
@@ -50,7 +58,7 @@ func (s javaServer) install(ctx context.Context, c cache) (string, error) {
 		return "", err
 	}
 	dir, err := c.install(ctx, recipe{name: s.name, inputs: inputs, build: func(ctx context.Context, dir string) error {
-		return s.build(ctx, source, dir)
+		return s.build(ctx, c, source, dir)
 	}})
 	var missing *Unavailable
 	if errors.As(err, &missing) {
@@ -59,7 +67,7 @@ func (s javaServer) install(ctx context.Context, c cache) (string, error) {
 	return dir, err
 }
 
-func (s javaServer) build(ctx context.Context, source fs.FS, dir string) error {
+func (s javaServer) build(ctx context.Context, c cache, source fs.FS, dir string) error {
 	j, err := findJDK(ctx)
 	if err != nil {
 		return err
@@ -74,7 +82,35 @@ func (s javaServer) build(ctx context.Context, source fs.FS, dir string) error {
 	if err := runQuiet(mvn); err != nil {
 		return fmt.Errorf("resolving the jars: %w", err)
 	}
-	return s.finish(ctx, j, dir)
+	if s.finish != nil {
+		if err := s.finish(ctx, j, dir); err != nil {
+			return err
+		}
+	}
+	if err := s.train(ctx, c, dir, "-XX:ArchiveClassesAtExit="+filepath.Join(dir, classArchive)); err != nil {
+		return fmt.Errorf("running it for the first time: %w", err)
+	}
+	return nil
+}
+
+// javaCommand returns a command that runs an installation: options, a class and
+// its arguments. The class path is relative, since the JVM takes a class archive
+// only for the very path that it was made with, and an installation is moved.
+func javaCommand(ctx context.Context, dir string, args ...string) (*exec.Cmd, error) {
+	jars, err := filepath.Glob(filepath.Join(dir, "jars", "*.jar"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range jars {
+		jars[i] = filepath.Join("jars", filepath.Base(jars[i]))
+	}
+	args = append([]string{"-cp", strings.Join(jars, ":")}, args...)
+	if _, err := os.Stat(filepath.Join(dir, classArchive)); err == nil {
+		args = append([]string{"-XX:SharedArchiveFile=" + classArchive}, args...)
+	}
+	cmd := exec.CommandContext(ctx, findJava().program("java"), args...)
+	cmd.Dir = dir
+	return cmd, nil
 }
 
 // jdk is the Java development kit of this machine.
@@ -121,11 +157,21 @@ func (j jdk) program(name string) string {
 	return filepath.Join(j.bin, name)
 }
 
-// compile turns sources into class files below out.
-func (j jdk) compile(ctx context.Context, out, classPath string, sources ...string) error {
+// compile turns sources into a jar.
+func (j jdk) compile(ctx context.Context, jar, classPath string, sources ...string) (err error) {
+	out, err := os.MkdirTemp(filepath.Dir(jar), "classes")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
 	args := append([]string{"--release", strconv.Itoa(jdkRelease), "-proc:none", "-Xlint:-options", "-d", out, "-cp", classPath}, sources...)
 	if err := runQuiet(exec.CommandContext(ctx, j.program("javac"), args...)); err != nil {
 		return fmt.Errorf("compiling %s: %w", strings.Join(sources, " "), err)
 	}
-	return nil
+	f, err := os.Create(jar)
+	if err != nil {
+		return err
+	}
+	w := zip.NewWriter(f)
+	return errors.Join(w.AddFS(os.DirFS(out)), w.Close(), f.Close())
 }

@@ -18,14 +18,43 @@ type Kafka struct {
 	*Server
 
 	controller *portLease
-	install    string
 }
 
 // kafkaCluster is the id that all test clusters have.
 const kafkaCluster = "RGF5Ym9va1Rlc3RzT25seQ"
 
 func kafkaServer() javaServer {
-	return javaServer{name: "kafka", layout: "1", finish: func(context.Context, jdk, string) error { return nil }}
+	return javaServer{name: "kafka", layout: "3", finish: formatKafka, train: trainKafka}
+}
+
+// formatKafka makes the template of a data directory. What a broker finds there
+// is the ids of cluster and node; addresses come from its settings.
+func formatKafka(ctx context.Context, _ jdk, dir string) error {
+	settings := filepath.Join(dir, "format.properties")
+	text := strings.Join([]string{
+		"process.roles=broker,controller", "node.id=1", "controller.quorum.voters=1@127.0.0.1:1",
+		"listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1", "controller.listener.names=CONTROLLER",
+		"log.dirs=" + filepath.Join(dir, "template"), "",
+	}, "\n")
+	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
+		return err
+	}
+	cmd, err := kafkaJava(ctx, dir, "-Xmx256m", "kafka.tools.StorageTool", "format", "-t", kafkaCluster, "-c", settings)
+	if err != nil {
+		return err
+	}
+	if err := runQuiet(cmd); err != nil {
+		return fmt.Errorf("formatting a data directory: %w", err)
+	}
+	return os.Remove(settings)
+}
+
+func trainKafka(ctx context.Context, c cache, dir, option string) error {
+	k, err := startKafka(ctx, c, dir, Options{}, option)
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.Stop(), k.Close())
 }
 
 // StartKafka installs Apache Kafka 4.4 if needed, which takes a JDK and Maven, and
@@ -43,6 +72,12 @@ func StartKafka(ctx context.Context, o Options) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startKafka(ctx, c, install, o, "-XX:TieredStopAtLevel=1")
+}
+
+// startKafka starts a broker of the installation with a further option for its
+// JVM.
+func startKafka(ctx context.Context, c cache, install string, o Options, jvm string) (*Kafka, error) {
 	s, err := newServer(ctx, c, "kafka", o)
 	if err != nil {
 		return nil, err
@@ -51,18 +86,18 @@ func StartKafka(ctx context.Context, o Options) (*Kafka, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	k := &Kafka{Server: s, controller: controller, install: install}
+	k := &Kafka{Server: s, controller: controller}
 	settings := filepath.Join(s.Dir, "server.properties")
 	err = k.open(ctx, launch{
 		name: "kafka",
-		command: func() (*exec.Cmd, error) {
+		command: func(context.Context) (*exec.Cmd, error) {
 			if err := os.WriteFile(settings, []byte(k.settings(o.Args)), 0o644); err != nil {
 				return nil, err
 			}
-			if err := k.format(settings); err != nil {
+			if err := copyTemplate(install, filepath.Join(s.Dir, "data")); err != nil {
 				return nil, err
 			}
-			return k.java("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Ddaybook.log=info", "kafka.Kafka", settings), nil
+			return kafkaJava(context.Background(), install, "-Xms512m", "-Xmx512m", jvm, "-Ddaybook.log=info", "kafka.Kafka", settings)
 		},
 		ready: k.ping,
 	})
@@ -82,12 +117,11 @@ func (k *Kafka) Close() error {
 	return err
 }
 
-// java returns a command of the installation: options, a class and its arguments.
-func (k *Kafka) java(args ...string) *exec.Cmd {
-	classPath := filepath.Join(k.install, "src") + ":" + filepath.Join(k.install, "jars", "*")
-	cmd := exec.Command(findJava().program("java"), append([]string{"-XX:+UseG1GC", "-cp", classPath}, args...)...)
-	cmd.Dir = k.Dir
-	return cmd
+// kafkaJava returns a command of the installation: options, a class and its
+// arguments.
+func kafkaJava(ctx context.Context, install string, args ...string) (*exec.Cmd, error) {
+	log := "-Dlog4j2.configurationFile=" + filepath.Join(install, "src", "log4j2.properties")
+	return javaCommand(ctx, install, append([]string{"-XX:+UseG1GC", log}, args...)...)
 }
 
 func (k *Kafka) settings(more []string) string {
@@ -105,17 +139,6 @@ func (k *Kafka) settings(more []string) string {
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		"group.initial.rebalance.delay.ms=0",
 	}, more...), "\n") + "\n"
-}
-
-// format prepares an empty data directory.
-func (k *Kafka) format(settings string) error {
-	if _, err := os.Stat(filepath.Join(k.Dir, "data", "meta.properties")); err == nil {
-		return nil
-	}
-	if err := runQuiet(k.java("-Xmx256m", "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "-t", kafkaCluster, "-c", settings)); err != nil {
-		return fmt.Errorf("formatting the data directory: %w", err)
-	}
-	return nil
 }
 
 // ping asks for the cluster's metadata.

@@ -54,7 +54,7 @@ func StartNginx(ctx context.Context, o NginxOptions) (*Nginx, error) {
 	args := append([]string{"-p", s.Dir, "-c", config, "-e", "stderr"}, o.Args...)
 	return n, n.open(ctx, launch{
 		name: "nginx",
-		command: func() (*exec.Cmd, error) {
+		command: func(context.Context) (*exec.Cmd, error) {
 			if err := os.WriteFile(config, []byte(n.config(o)), 0o644); err != nil {
 				return nil, err
 			}

@@ -1,10 +1,12 @@
 package services
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -47,6 +49,27 @@ func startProcess(cmd *exec.Cmd, death syscall.Signal) (*process, error) {
 	return p, nil
 }
 
+// runQuiet runs a command made by exec.CommandContext that has nothing to say when
+// it succeeds; an error holds the end of what it printed. It dies with us: half
+// an installation must not go on growing when its lock is free again.
+func runQuiet(cmd *exec.Cmd) error {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Cancel = func() error { return signalGroup(cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second // for one that left its group and holds the output
+	p, err := startProcess(cmd, syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	<-p.done
+	if p.err == nil {
+		return nil
+	}
+	const most = 2000
+	text := bytes.TrimSpace(out.Bytes())
+	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), p.err, text[max(0, len(text)-most):])
+}
+
 // alive says whether the process runs.
 func (p *process) alive() bool {
 	select {
@@ -60,14 +83,12 @@ func (p *process) alive() bool {
 // stop asks the process to end and waits until it is gone. One that doesn't end
 // is killed, which is an error.
 func (p *process) stop(sig syscall.Signal) error {
-	if !p.alive() {
-		return nil
-	}
 	// Only the leader is asked: it ends the others in its own way.
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	if err := p.signalGroup(syscall.SIGCONT); err != nil { // it may be paused
+	// It may be paused.
+	if err := p.signalGroup(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
@@ -80,7 +101,7 @@ func (p *process) stop(sig syscall.Signal) error {
 
 // kill ends the whole group at once and waits until its leader is gone.
 func (p *process) kill() error {
-	if err := p.signalGroup(syscall.SIGKILL); err != nil {
+	if err := p.signalGroup(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-p.done
@@ -88,14 +109,18 @@ func (p *process) kill() error {
 }
 
 // signalGroup sends the signal to the process and all it forked; a group that is
-// gone is no error.
+// gone is os.ErrProcessDone.
 func (p *process) signalGroup(sig syscall.Signal) error {
 	if !p.alive() {
-		return nil
+		return os.ErrProcessDone
 	}
-	err := syscall.Kill(-p.cmd.Process.Pid, sig)
+	return signalGroup(p.cmd.Process.Pid, sig)
+}
+
+func signalGroup(leader int, sig syscall.Signal) error {
+	err := syscall.Kill(-leader, sig)
 	if errors.Is(err, syscall.ESRCH) {
-		return nil
+		return os.ErrProcessDone
 	}
 	return err
 }

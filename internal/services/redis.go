@@ -46,7 +46,7 @@ func StartRedis(ctx context.Context, o Options) (*Redis, error) {
 	}, o.Args...)
 	return r, r.open(ctx, launch{
 		name: "redis",
-		command: func() (*exec.Cmd, error) {
+		command: func(context.Context) (*exec.Cmd, error) {
 			return files.command(context.Background(), "usr/bin/redis-server", args...)
 		},
 		ready: r.ping,

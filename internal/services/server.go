@@ -48,8 +48,9 @@ type Server struct {
 // launch is what differs between one kind of server and another.
 type launch struct {
 	name string // for messages and the log's file name
-	// command returns what to run. It is called once for each start.
-	command func() (*exec.Cmd, error)
+	// command prepares the data and returns what to run. It is called once for
+	// each start. The context bounds the preparation, not the server.
+	command func(ctx context.Context) (*exec.Cmd, error)
 	// ready makes one attempt to talk to the server.
 	ready func(ctx context.Context) error
 	// death is sent when this process dies; 0 is SIGKILL. A server whose
@@ -85,7 +86,7 @@ func (s *Server) open(ctx context.Context, l launch) error {
 func (s *Server) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	cmd, err := s.launch.command()
+	cmd, err := s.launch.command(ctx)
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", s.launch.name, err)
 	}
@@ -175,6 +176,9 @@ func (s *Server) Kill() error {
 // Restart starts the server again on the same data and port, stopping it first
 // if it runs, and returns once it answers.
 func (s *Server) Restart(ctx context.Context) error {
+	if s.work == nil {
+		return fmt.Errorf("restarting %s: it is closed", s.launch.name)
+	}
 	if err := s.Stop(); err != nil {
 		return err
 	}
@@ -182,6 +186,7 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 // Pause freezes the server: it stays connected and answers nothing until Resume.
+// It is os.ErrProcessDone if the server has ended; so is Resume.
 func (s *Server) Pause() error { return s.proc.signalGroup(syscall.SIGSTOP) }
 
 // Resume lets a paused server go on.
@@ -190,14 +195,18 @@ func (s *Server) Resume() error { return s.proc.signalGroup(syscall.SIGCONT) }
 // Done returns a channel that is closed when the process that runs now has ended.
 func (s *Server) Done() <-chan struct{} { return s.proc.done }
 
-// Close ends the server for good: it is stopped, its port given back and its
-// temporary directory removed. It may be called more than once.
+// Close ends the server for good and gives its port back. With data in a
+// directory of the caller's it is stopped; otherwise it is killed, and its
+// temporary directory removed. Close may be called more than once.
 func (s *Server) Close() error {
-	err := s.Stop()
 	if s.work == nil {
-		return err
+		return nil
 	}
-	err = errors.Join(err, s.work.Close(), s.port.Close())
+	end := s.Stop
+	if s.work.temporary() {
+		end = s.Kill
+	}
+	err := errors.Join(end(), s.work.Close(), s.port.Close())
 	s.work, s.port = nil, nil
 	return err
 }

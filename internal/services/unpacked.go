@@ -35,7 +35,7 @@ type unpacked struct {
 func (d debian) install(ctx context.Context, c cache) (unpacked, error) {
 	dir, err := c.install(ctx, recipe{
 		name: d.name,
-		inputs: strings.Join([]string{"unpacked 1", d.suite, strings.Join(d.packages, " "),
+		inputs: strings.Join([]string{"unpacked 2", d.suite, strings.Join(d.packages, " "),
 			strings.Join(d.alone, " "), d.finishInputs}, "\n"),
 		build: func(ctx context.Context, dir string) error { return d.build(ctx, c, dir) },
 	})

@@ -22,7 +22,11 @@ func (c cache) workDir(ctx context.Context, want, name string) (*workDir, error)
 		if err != nil {
 			return nil, err
 		}
-		return &workDir{path: path}, os.MkdirAll(path, 0o755)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return nil, err
+		}
+		path, err = filepath.EvalSymlinks(path) // as the servers tell it
+		return &workDir{path: path}, err
 	}
 	run := filepath.Join(c.dir, "run")
 	if err := os.MkdirAll(run, 0o755); err != nil {
@@ -49,9 +53,12 @@ func (c cache) workDir(ctx context.Context, want, name string) (*workDir, error)
 	return &workDir{path: path, lock: lock}, nil
 }
 
+// temporary says whether the directory goes with Close.
+func (w *workDir) temporary() bool { return w.lock != nil }
+
 // Close removes the directory if it is ours.
 func (w *workDir) Close() error {
-	if w.lock == nil {
+	if !w.temporary() {
 		return nil
 	}
 	return errors.Join(os.RemoveAll(w.path), os.Remove(w.lock.Name()), w.lock.Close())
