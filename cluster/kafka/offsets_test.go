@@ -75,8 +75,9 @@ func TestCommittedOffsetsAndTheirMetadataComeBack(t *testing.T) {
 		b.restart()
 		check()
 
-		offsets.Add(kadm.Offset{Topic: "t", Partition: 0, At: 8, Metadata: longest + "x"})
-		committed, err := b.admin().CommitOffsets(t.Context(), "g", offsets)
+		var tooLong kadm.Offsets
+		tooLong.Add(kadm.Offset{Topic: "t", Partition: 0, At: 8, Metadata: longest + "x"})
+		committed, err := b.admin().CommitOffsets(t.Context(), "g", tooLong)
 		if err != nil {
 			t.Fatal(err)
 		}
