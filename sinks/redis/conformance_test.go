@@ -74,8 +74,8 @@ func (p *place) Break(*testing.T) func() {
 }
 
 // Refuse puts a list where the row would go.
-func (p *place) Refuse(t *testing.T, id string) {
-	if err := p.client.RPush(t.Context(), p.prefix+id, "a list").Err(); err != nil {
+func (p *place) Refuse(t *testing.T, row sinktest.Row) {
+	if err := p.client.RPush(t.Context(), p.prefix+row.ID, "a list").Err(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -94,13 +94,17 @@ func things(s Suite, n int) (batch []pipeline.Delivery, rows []Row) {
 	for i := range n {
 		r := Row{fmt.Sprintf("thing-%04d", i), fmt.Sprintf("value %d", i)}
 		rows = append(rows, r)
-		if s.Keeps == Every {
-			batch = append(batch, event(int64(i), r))
-		} else {
-			batch = append(batch, change(int64(i), pipeline.OpCreate, Row{}, r))
-		}
+		batch = append(batch, record(s, int64(i), r))
 	}
 	return batch, rows
+}
+
+// record returns the record that brings a row: a change for sinks that keep rows.
+func record(s Suite, offset int64, r Row) pipeline.Delivery {
+	if s.Keeps == Every {
+		return event(offset, r)
+	}
+	return change(offset, pipeline.OpCreate, Row{}, r)
 }
 
 // want fails the test unless the destination holds exactly the rows.

@@ -101,7 +101,7 @@ func testValues(t *testing.T, s Suite) {
 	} {
 		row := Row{"value-" + string(rune('a'+i)), v}
 		rows = append(rows, row)
-		r.write(event(int64(i), row))
+		r.write(record(s, int64(i), row))
 	}
 	r.flush(int64(len(rows)))
 	want(t, s, d, rows...)

@@ -39,8 +39,9 @@ type Destination interface {
 
 // Refuser is a Destination that can refuse a record for good.
 type Refuser interface {
-	// Refuse arranges that the row with this id is refused.
-	Refuse(t *testing.T, id string)
+	// Refuse arranges, before anything is written, that a row like this one is refused:
+	// one with this id, or one whose value is no number.
+	Refuse(t *testing.T, row Row)
 }
 
 // Row is a row or event as the suite writes it: {"id": ID, "v": V}, both texts.

@@ -91,19 +91,20 @@ func testMove(t *testing.T, s Suite) {
 
 func testRefusal(t *testing.T, s Suite) {
 	d := s.New(t)
+	odd := Row{"refused", "not a number"}
+	refused := []int64{1}
+	rows := []Row{{"a", "1"}, {"b", "2"}, {"c", "4"}}
+	if refuser, ok := d.(Refuser); ok {
+		refuser.Refuse(t, odd)
+		refused = append(refused, 3)
+	} else {
+		rows = append(rows, odd)
+	}
 	r := open(t, d, newEnv(t))
 	r.resume()
 	nameless := put(1, "x", "x")
 	nameless.After = pipeline.NewRow([]byte(`{"v":"a row without id"}`))
-	batch := []pipeline.Delivery{put(0, "a", "1"), nameless, put(2, "b", "2"), put(3, "refused", "3"), put(4, "c", "4")}
-	refused := []int64{1}
-	rows := []Row{{"a", "1"}, {"b", "2"}, {"c", "4"}}
-	if refuser, ok := d.(Refuser); ok {
-		refuser.Refuse(t, "refused")
-		refused = append(refused, 3)
-	} else {
-		rows = append(rows, Row{"refused", "3"})
-	}
+	batch := []pipeline.Delivery{put(0, "a", "1"), nameless, put(2, "b", "2"), put(3, odd.ID, odd.V), put(4, "c", "4")}
 	r.write(batch...)
 	mend := d.Break(t)
 	wantTransient(t, r.sink.Flush(t.Context(), upTo(5)))

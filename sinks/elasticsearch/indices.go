@@ -1,0 +1,256 @@
+package elasticsearch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/daybook-data/daybook/pipeline"
+)
+
+// indexBody is what a new index is made with.
+type indexBody struct {
+	Settings map[string]any `json:"settings"`
+	Mappings map[string]any `json:"mappings"`
+}
+
+// indices are the indices that a sink writes to in this run, each prepared before its
+// first document.
+type indices struct {
+	client    *client
+	env       pipeline.SinkEnv
+	body      indexBody
+	gcDeletes time.Duration
+
+	known   map[string]*index // by the name that Elasticsearch has
+	touched map[string]*index // since the last verify
+}
+
+func newIndices(c *client, env pipeline.SinkEnv, body indexBody, gcDeletes time.Duration) *indices {
+	return &indices{client: c, env: env, body: body, gcDeletes: gcDeletes, known: map[string]*index{}, touched: map[string]*index{}}
+}
+
+// prepareFor returns the index of an operation, ready to take it.
+func (x *indices) prepareFor(ctx context.Context, o *operation) (*index, error) {
+	i, err := x.prepare(ctx, o.index)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := i.meta.Tables[o.Table]; !ok && o.Table != "" {
+		i.meta.Tables[o.Table] = ""
+		if err := x.save(ctx, i); err != nil {
+			delete(i.meta.Tables, o.Table)
+			return nil, err
+		}
+	}
+	x.touched[i.name] = i
+	return i, nil
+}
+
+// prepare returns the index of the given name, as the template gives it. It makes the
+// index where there is none and refuses one that is not ours.
+func (x *indices) prepare(ctx context.Context, name string) (*index, error) {
+	lower, err := indexName(name)
+	if err != nil {
+		return nil, err // plan lets no such name through
+	}
+	i := x.known[lower]
+	if i == nil {
+		if i, err = x.claim(ctx, lower, name); err != nil {
+			return nil, err
+		}
+		x.known[lower] = i
+	}
+	if i.meta.Name != name {
+		return nil, &pipeline.StopError{
+			Code: "index-name-collision", Where: "index " + lower,
+			Err: fmt.Errorf("%q and %q differ in capital letters only, which Elasticsearch has not", i.meta.Name, name),
+			Fix: "tell the two apart in the template of `index`, or write them with sinks of their own",
+		}
+	}
+	return i, nil
+}
+
+// claim finds or makes the index and puts our mark on it.
+func (x *indices) claim(ctx context.Context, lower, name string) (*index, error) {
+	i, err := x.load(ctx, lower)
+	if err == nil && i == nil {
+		if len(x.env.Cursor) > 0 {
+			x.env.Log.Warn("making an index though the sink has written before: if this one was deleted, replay it from the start", "index", lower)
+		}
+		if err = x.create(ctx, lower, name); err == nil {
+			i, err = x.load(ctx, lower)
+		}
+		if err == nil && i == nil {
+			err = fmt.Errorf("index %s is missing right after it was made", lower)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing index %s: %w", lower, err)
+	}
+	if i.meta.Streams == nil {
+		if err := x.adopt(ctx, i, name); err != nil {
+			return nil, err
+		}
+		return i, nil
+	}
+	return i, x.check(ctx, i)
+}
+
+// create makes an index; that another worker was quicker is no error.
+func (x *indices) create(ctx context.Context, lower, name string) error {
+	body := indexBody{Settings: map[string]any{}, Mappings: map[string]any{}}
+	for k, v := range x.body.Settings {
+		body.Settings[k] = v
+	}
+	for k, v := range x.body.Mappings {
+		body.Mappings[k] = v
+	}
+	body.Settings["index.gc_deletes"] = milliseconds(x.gcDeletes)
+	other, _ := body.Mappings["_meta"].(map[string]any)
+	i := &index{name: lower, meta: newMeta(x.env, name), other: other}
+	body.Mappings["_meta"] = i.fullMeta()
+	err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(lower), nil, body, nil)
+	if errorType(err) == "resource_already_exists_exception" {
+		return nil
+	}
+	return err
+}
+
+// adopt takes over an index without our mark, if nobody has written to it.
+func (x *indices) adopt(ctx context.Context, i *index, name string) error {
+	path := "/" + url.PathEscape(i.name)
+	if err := x.client.call(ctx, http.MethodPost, path+"/_refresh", nil, nil, nil); err != nil {
+		return fmt.Errorf("preparing index %s: %w", i.name, err)
+	}
+	var answer struct{ Count int64 }
+	if err := x.client.call(ctx, http.MethodGet, path+"/_count", nil, nil, &answer); err != nil {
+		return fmt.Errorf("preparing index %s: %w", i.name, err)
+	}
+	if answer.Count > 0 {
+		return foreign(i.name, fmt.Sprintf("it holds %d documents and no mark of Daybook", answer.Count))
+	}
+	i.meta = newMeta(x.env, name)
+	return x.mark(ctx, i)
+}
+
+// check compares what the index says of itself with this run.
+func (x *indices) check(ctx context.Context, i *index) error {
+	if i.meta.Epoch != x.env.Epoch {
+		return foreign(i.name, fmt.Sprintf("it is of epoch %d, this run of epoch %d", i.meta.Epoch, x.env.Epoch))
+	}
+	shared, added := false, false
+	for _, stream := range x.env.Streams {
+		id, ok := i.meta.Streams[stream.Name]
+		if ok && id != stream.ID {
+			return foreign(i.name, fmt.Sprintf("it was filled from another stream %s (id %s, now %s)", stream.Name, id, stream.ID))
+		}
+		shared, added = shared || ok, added || !ok
+	}
+	if !shared {
+		return foreign(i.name, fmt.Sprintf("it is filled by sink %s of pipeline %s from other streams", i.meta.Sink, i.meta.Pipeline))
+	}
+	if !added && i.gcDeletes >= x.gcDeletes {
+		return nil
+	}
+	for _, stream := range x.env.Streams {
+		i.meta.Streams[stream.Name] = stream.ID
+	}
+	return x.mark(ctx, i)
+}
+
+// mark writes our settings and our mark to an index that is there.
+func (x *indices) mark(ctx context.Context, i *index) error {
+	if i.gcDeletes < x.gcDeletes {
+		settings := map[string]any{"index.gc_deletes": milliseconds(x.gcDeletes)}
+		if err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(i.name)+"/_settings", nil, settings, nil); err != nil {
+			return fmt.Errorf("setting gc_deletes of index %s: %w", i.name, err)
+		}
+	}
+	return x.save(ctx, i)
+}
+
+// save writes our mark.
+func (x *indices) save(ctx context.Context, i *index) error {
+	body := map[string]any{"_meta": i.fullMeta()}
+	if err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(i.name)+"/_mapping", nil, body, nil); err != nil {
+		return fmt.Errorf("marking index %s: %w", i.name, err)
+	}
+	return nil
+}
+
+// batches returns the names of the touched indices, comma-separated, as many to a text as
+// a URL holds.
+func (x *indices) batches() []string {
+	const enough = 3000
+	var texts []string
+	var b strings.Builder
+	for name := range x.touched {
+		if b.Len() > 0 && b.Len()+len(name) > enough {
+			texts = append(texts, b.String())
+			b.Reset()
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(url.PathEscape(name))
+	}
+	if b.Len() > 0 {
+		texts = append(texts, b.String())
+	}
+	return texts
+}
+
+// refresh makes what was written visible to searches.
+func (x *indices) refresh(ctx context.Context) error {
+	for _, names := range x.batches() {
+		if err := x.client.call(ctx, http.MethodPost, "/"+names+"/_refresh", nil, nil, nil); err != nil {
+			return fmt.Errorf("refreshing: %w", err)
+		}
+	}
+	return nil
+}
+
+// verify makes sure that the indices written to are those that were prepared: Elasticsearch
+// makes one that was deleted in the meantime anew, without a word.
+func (x *indices) verify(ctx context.Context) error {
+	ids := map[string]bool{}
+	query := url.Values{"flat_settings": {"true"}, "ignore_unavailable": {"true"}}
+	for _, names := range x.batches() {
+		var answer map[string]struct{ Settings map[string]any }
+		if err := x.client.call(ctx, http.MethodGet, "/"+names+"/_settings/index.uuid", query, nil, &answer); err != nil {
+			return fmt.Errorf("checking the indices: %w", err)
+		}
+		for _, one := range answer {
+			id, _ := one.Settings["index.uuid"].(string)
+			ids[id] = true
+		}
+	}
+	for name, i := range x.touched {
+		if !ids[i.uuid] {
+			return lost(name, "it was deleted or replaced while the sink was writing")
+		}
+	}
+	clear(x.touched)
+	return nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+func foreign(index, why string) error {
+	return &pipeline.StopError{
+		Code: "target-of-another", Where: "elasticsearch index " + index, Err: errors.New(why),
+		Fix: "choose another index; or, if what is there may go, delete the index and replay from the start",
+	}
+}
+
+func lost(index, why string) error {
+	return &pipeline.StopError{
+		Code: "target-lost", Where: "elasticsearch index " + index, Err: errors.New(why),
+		Fix: "delete what is there of the index and replay from the start into the live target, then start the sink again",
+	}
+}
