@@ -73,8 +73,8 @@ func (b *Buffer[P]) takeAll(p Partition) []Item[P] {
 	var kept []Item[P]
 	b.admitClamped(MaxTime)
 	for group := b.cal.next(MaxTime); len(group) > 0; group = b.cal.next(MaxTime) {
+		b.discharge(group)
 		for i := range group {
-			b.discharge(&group[i])
 			if group[i].Partition != p {
 				kept = append(kept, group[i])
 			}

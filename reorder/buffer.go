@@ -63,6 +63,7 @@ type Buffer[P any] struct {
 	record int64 // the clock at the last record, whatever Advance did since
 	w      int64 // the watermark
 	open   int64 // records below may be handed out
+	dry    int64 // records below have been handed out
 	// Lower bounds of the next due times, and the smaller of them.
 	idleDue, holdDue, due int64
 
@@ -100,6 +101,7 @@ func New[P any](opts Options) (*Buffer[P], error) {
 		record:    MinTime,
 		w:         MinTime,
 		open:      MinTime,
+		dry:       MinTime,
 		idleDue:   MaxTime,
 		holdDue:   MaxTime,
 		due:       MaxTime,
@@ -117,7 +119,8 @@ func (b *Buffer[P]) Options() Options { return b.opts }
 
 // Push takes one record. The records must come in canonical order (J, partition,
 // position); after Restore, from PartitionState.Seek on. Push keeps r.Payload
-// until the record has left through Next and one more method was called.
+// until the record has left through Next, and a little longer: until its chunk or
+// its sorted slot has left.
 //
 // An error leaves the buffer as it was: *PositionError, *StampError, ErrEnded.
 func (b *Buffer[P]) Push(r Record[P]) error {
@@ -137,7 +140,9 @@ func (b *Buffer[P]) Push(r Record[P]) error {
 		b.takeBack(part, &r, stamp)
 		return nil
 	}
-	b.tick(stamp)
+	if stamp > b.clock {
+		b.tick(stamp)
+	}
 	b.record = stamp
 	b.stats.pushed++
 	if b.bypass {

@@ -8,10 +8,13 @@ const (
 	none     = int32(-1)
 )
 
-// A slot is a chain of chunks with the records of one stretch of order time.
+// A slot is a chain of chunks with the records of one stretch of order time. It
+// remembers its last record, so that adding one touches no other.
 type slot struct {
 	head, tail int32
 	n          int32
+	source     sourceID // of the last record
+	time       int64    // of the last record
 	unsorted   bool
 }
 
@@ -40,6 +43,7 @@ type calendar[P any] struct {
 
 	front  []Item[P] // sorted, handed out from the left
 	rest   int32     // chunk that continues front, or none
+	left   int32     // items in rest and the chunks behind it
 	inside int32     // chunk that front lies in, or none
 	gone   int32     // chunk whose items the caller may still be reading, or none
 	single [1]Item[P]
@@ -57,17 +61,26 @@ func (c *calendar[P]) init(bits uint, scrub bool) {
 
 // add takes a copy of it.
 func (c *calendar[P]) add(it *Item[P]) {
-	s := it.Time >> c.bits
-	if uint64(s-c.base) >= ringLen && !c.rebase(s) {
-		c.far.push(it, c.rank)
+	if place := c.place(it.Time, it.source); place != nil {
+		*place = *it
 		return
+	}
+	c.far.push(it, c.rank)
+}
+
+// place returns where in the ring to write the record that is added, or nil if it
+// belongs in the heap. Within a source, positions rise from call to call.
+func (c *calendar[P]) place(time int64, source sourceID) *Item[P] {
+	s := time >> c.bits
+	if uint64(s-c.base) >= ringLen && !c.rebase(s) {
+		return nil
 	}
 	sl := &c.ring[s&ringMask]
 	if sl.n == 0 {
 		c.used[(s&ringMask)>>6] |= 1 << (s & 63)
 		c.inUse++
 	}
-	c.link(sl, it)
+	return c.link(sl, time, source)
 }
 
 // rebase moves an empty ring so that it covers slot s, with room below it for
@@ -80,28 +93,26 @@ func (c *calendar[P]) rebase(s int64) bool {
 	return true
 }
 
-// link appends it to the chain.
-func (c *calendar[P]) link(sl *slot, it *Item[P]) {
-	var ch *chunk[P]
-	if sl.n == 0 {
+// link makes room for one more record at the end of the chain.
+func (c *calendar[P]) link(sl *slot, time int64, source sourceID) *Item[P] {
+	at := sl.n & (chunkLen - 1)
+	switch {
+	case sl.n == 0:
 		sl.head = c.pool.get()
 		sl.tail, sl.unsorted = sl.head, false
-		ch = c.pool.at(sl.head)
-	} else {
-		ch = c.pool.at(sl.tail)
-		last := &ch.items[ch.n-1]
-		if it.Time <= last.Time && !sl.unsorted {
-			sl.unsorted = before(it, last, c.rank)
-		}
-		if ch.n == chunkLen {
-			sl.tail = c.pool.get()
-			ch.next = sl.tail
-			ch = c.pool.at(sl.tail)
+	case time <= sl.time && source != sl.source || time < sl.time:
+		sl.unsorted = sl.unsorted || time < sl.time || c.rank[source] < c.rank[sl.source]
+		fallthrough
+	default:
+		if at == 0 {
+			tail := c.pool.get()
+			c.pool.at(sl.tail).next = tail
+			sl.tail = tail
 		}
 	}
-	ch.items[ch.n] = *it
-	ch.n++
+	sl.time, sl.source = time, source
 	sl.n++
+	return &c.pool.at(sl.tail).items[at]
 }
 
 // next returns the next records with order time below bound, in order, or nil.
@@ -178,7 +189,9 @@ func (c *calendar[P]) recycle() {
 func (c *calendar[P]) enter(id int32) {
 	c.recycle()
 	ch := c.pool.at(id)
-	c.front, c.rest, c.inside = ch.items[:ch.n], ch.next, id
+	n := min(c.left, chunkLen)
+	c.left -= n
+	c.front, c.rest, c.inside = ch.items[:n], ch.next, id
 }
 
 // open makes the lowest slot that holds anything, and may hold something below
@@ -207,6 +220,7 @@ func (c *calendar[P]) open(bound int64) bool {
 	if sl.unsorted {
 		c.front, c.rest, c.inside = c.sort.run(&c.pool, sl, c.rank), none, none
 	} else {
+		c.left = sl.n
 		c.enter(sl.head)
 	}
 	return true
@@ -242,10 +256,10 @@ func (c *calendar[P]) detach(s int64) slot {
 
 // linkFar appends what the heap holds below end.
 func (c *calendar[P]) linkFar(sl *slot, end int64) {
-	var it Item[P]
+	sl.unsorted = sl.n > 0
 	for c.far.len() > 0 && c.far.top().time < end {
-		c.far.pop(&it, c.rank)
-		c.link(sl, &it)
+		k := c.far.top()
+		c.far.pop(c.link(sl, k.time, k.source), c.rank)
 	}
 }
 

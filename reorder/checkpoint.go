@@ -135,7 +135,7 @@ func (b *Buffer[P]) Restore(cp Checkpoint) error {
 	if cp.bypass {
 		return b.restoreSwitchedOff()
 	}
-	b.w, b.open, b.table.max = cp.Watermark, cp.Watermark, cp.Max
+	b.w, b.open, b.dry, b.table.max = cp.Watermark, cp.Watermark, cp.Watermark, cp.Max
 	b.redo = redo{cp.rules, cp.Watermark}
 	for _, st := range cp.Sources {
 		if err := b.restoreSource(st); err != nil {
@@ -162,7 +162,7 @@ func (b *Buffer[P]) restoreSource(st SourceState) error {
 	if !ok {
 		return fmt.Errorf("restoring source %q of partition %q, which the checkpoint does not list", st.Source, st.Partition)
 	}
-	id := b.table.producer(p, st.Source, MinTime)
+	id := b.table.producer(p, st.Source)
 	s := b.table.source(id)
 	s.max, s.lastStamp, s.assigned = st.Max, st.LastStamp, st.Assigned
 	if st.Live {

@@ -7,10 +7,9 @@ const (
 	keepBlocks = 32 // an empty pool above this size is given back to the runtime
 )
 
-// A chunk is one link of a chain of items.
+// A chunk is one link of a chain of items. All but the last of a chain are full.
 type chunk[P any] struct {
 	items [chunkLen]Item[P]
-	n     int32
 	next  int32
 }
 
@@ -35,7 +34,7 @@ func (p *chunkPool[P]) get() int32 {
 	if id != none {
 		ch := p.at(id)
 		p.free = ch.next
-		ch.n, ch.next = 0, none
+		ch.next = none
 		return id
 	}
 	id = p.next
@@ -51,9 +50,9 @@ func (p *chunkPool[P]) get() int32 {
 func (p *chunkPool[P]) put(id int32) {
 	ch := p.at(id)
 	if p.scrub {
-		scrub(ch.items[:ch.n])
+		scrub(ch.items[:])
 	}
-	ch.n, ch.next = 0, p.free
+	ch.next = p.free
 	p.free = id
 	p.live--
 	if p.live == 0 && len(p.blocks) > keepBlocks {

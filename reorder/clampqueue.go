@@ -27,6 +27,16 @@ func (q *clampQueue[P]) push(it *Item[P], rank []int32) {
 	}
 }
 
+// holds reports whether a record of a source is in the queue.
+func (q *clampQueue[P]) holds(id sourceID) bool {
+	for i := q.head; i < len(q.items); i++ {
+		if q.items[i].source == id {
+			return true
+		}
+	}
+	return false
+}
+
 // pop moves the first item to out.
 func (q *clampQueue[P]) pop(out *Item[P]) {
 	*out = q.items[q.head]

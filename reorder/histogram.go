@@ -11,13 +11,11 @@ const (
 // The zero value is empty.
 type Histogram struct {
 	counts [(64 - subBits) * subBuckets]uint64
-	n      uint64
 	max    int64
 }
 
 func (h *Histogram) add(v int64) {
 	h.counts[bucketOf(v)]++
-	h.n++
 	h.max = max(h.max, v)
 }
 
@@ -41,7 +39,13 @@ func bucketTop(i int) int64 {
 }
 
 // Count returns how many values were added.
-func (h *Histogram) Count() uint64 { return h.n }
+func (h *Histogram) Count() uint64 {
+	var n uint64
+	for _, c := range h.counts {
+		n += c
+	}
+	return n
+}
 
 // Max returns the greatest value added, exactly.
 func (h *Histogram) Max() int64 { return h.max }
@@ -49,8 +53,9 @@ func (h *Histogram) Max() int64 { return h.max }
 // Quantile returns a value that at least the share q (0 to 1) of all values do not
 // exceed; it is at most one sixteenth too high. It returns 0 when empty.
 func (h *Histogram) Quantile(q float64) int64 {
-	want := uint64(q * float64(h.n))
-	if float64(want) < q*float64(h.n) {
+	share := q * float64(h.Count())
+	want := uint64(share)
+	if float64(want) < share {
 		want++
 	}
 	var seen uint64

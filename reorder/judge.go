@@ -34,7 +34,7 @@ func (b *Buffer[P]) judge(r *Record[P], stamp int64) {
 		b.table.live.raised(id)
 	}
 	b.table.max = max(b.table.max, r.Time)
-	b.hold(b.item(r, id, stamp, time))
+	b.holdNew(r, id, stamp, time)
 	b.raise()
 }
 
@@ -44,19 +44,36 @@ func (b *Buffer[P]) producer(r *Record[P]) sourceID {
 	if id, ok := part.find(r.Source); ok {
 		return id
 	}
-	id := b.table.producer(r.Partition, r.Source, b.w)
+	if b.table.crowded() {
+		b.forget()
+	}
+	id := b.table.producer(r.Partition, r.Source)
 	b.cal.rank = b.table.live.rank
 	return id
 }
 
+// forget makes room in the table of sources.
+func (b *Buffer[P]) forget() {
+	if len(b.backlog) > 0 {
+		return // its items still name their sources
+	}
+	b.settleNow()
+	if len(b.backlog) == 0 {
+		b.table.forget(b.w, func(id sourceID) bool { return b.clamped.holds(id) })
+	}
+}
+
 func (b *Buffer[P]) item(r *Record[P], id sourceID, stamp, time int64) *Item[P] {
-	it := &b.scratch
+	fill(&b.scratch, r, id, stamp, time)
+	return &b.scratch
+}
+
+func fill[P any](it *Item[P], r *Record[P], id sourceID, stamp, time int64) {
 	it.Payload = r.Payload
 	it.Time, it.Stamp, it.Position = time, stamp, r.Position
 	it.Watermark = 0
 	it.Partition, it.source, it.size = r.Partition, id, r.Size
 	it.Kind, it.Flags = Main, 0
-	return it
 }
 
 // join makes a source live. Its partition, if it is live only because it was
@@ -88,6 +105,20 @@ func (b *Buffer[P]) raise() {
 	b.open = max(b.open, b.w&^(1<<b.cal.bits-1))
 }
 
+// holdNew does what hold does, without a copy on the way.
+func (b *Buffer[P]) holdNew(r *Record[P], id sourceID, stamp, time int64) {
+	it := b.cal.place(time, id)
+	if it == nil {
+		b.hold(b.item(r, id, stamp, time))
+		return
+	}
+	fill(it, r, id, stamp, time)
+	if b.ages.push(time, stamp, b.w) {
+		b.expectHold(stamp)
+	}
+	b.account(it)
+}
+
 // hold puts a record that is on time into the buffer.
 func (b *Buffer[P]) hold(it *Item[P]) {
 	if b.ages.push(it.Time, it.Stamp, b.w) {
@@ -99,7 +130,6 @@ func (b *Buffer[P]) hold(it *Item[P]) {
 
 func (b *Buffer[P]) account(it *Item[P]) {
 	b.table.parts[it.Partition].held.hold(it.Position)
-	b.table.source(it.source).held++
 	b.bytes += recordOverhead + int64(it.size)
 	b.stats.held++
 }

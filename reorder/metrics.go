@@ -15,16 +15,18 @@ type counters struct {
 
 // measure notes how far a record is behind its source and behind all.
 func (b *Buffer[P]) measure(s *source, time int64) {
-	var own, all int64
 	if s.max > time {
-		own = s.max - time
+		own := s.max - time
 		s.maxDisorder = max(s.maxDisorder, own)
+		b.stats.disorder.add(own)
+	} else {
+		b.stats.disorder.counts[0]++
 	}
 	if b.table.max > time {
-		all = b.table.max - time
+		b.stats.disorderGlobal.add(b.table.max - time)
+	} else {
+		b.stats.disorderGlobal.counts[0]++
 	}
-	b.stats.disorder.add(own)
-	b.stats.disorderGlobal.add(all)
 }
 
 // Quantiles summarises a Histogram, in µs.
@@ -78,7 +80,6 @@ type SourceMetrics struct {
 	Partition, Source          string // Source is the partition's name for the partition itself
 	Max                        int64  // M, MinTime before the first plausible record
 	Idle                       bool
-	Held                       int64
 	Late, Clamped, Quarantined uint64
 	// Forced counts how often the watermark was raised by force while this source
 	// held it.
@@ -121,7 +122,7 @@ func (b *Buffer[P]) Sources() []SourceMetrics {
 		s := b.table.source(id)
 		out = append(out, SourceMetrics{
 			Partition: b.table.parts[s.partition].name, Source: s.name,
-			Max: s.max, Idle: s.at == none, Held: s.held,
+			Max: s.max, Idle: s.at == none,
 			Late: s.late, Clamped: s.clamped, Quarantined: s.quarantined, Forced: s.forced,
 			MaxLateness: s.maxLateness, MaxDisorder: s.maxDisorder,
 		})

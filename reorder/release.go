@@ -11,15 +11,11 @@ func (b *Buffer[P]) Next() []Item[P] {
 		b.taken = true
 		return b.backlog
 	}
-	if b.open == MinTime {
+	if b.open == b.dry {
 		b.drained = b.open == b.w
 		return nil
 	}
-	group := b.release()
-	if len(group) == 0 {
-		b.drained = b.open == b.w
-	}
-	return group
+	return b.release()
 }
 
 const keepBacklog = 1 << 14
@@ -36,18 +32,21 @@ func (b *Buffer[P]) resetBacklog() {
 	b.backlog = b.backlog[:0]
 }
 
-// release takes the next group below open out of the calendar.
+// release takes the next group below open out of the calendar. When there is none
+// left, there will be none until open rises: what is added is at or above W.
 func (b *Buffer[P]) release() []Item[P] {
+	if b.open == b.dry {
+		return nil
+	}
 	b.admitClamped(b.open)
 	group := b.cal.next(b.open)
-	for i := range group {
-		it := &group[i]
-		b.discharge(it)
-		b.countOut(it)
-		if b.forcing {
-			it.Flags |= Forced
-			b.stats.forcedRecords++
-		}
+	if len(group) == 0 {
+		b.dry = b.open
+		b.drained = b.open == b.w
+	}
+	if len(group) > 0 {
+		b.discharge(group)
+		b.countOut(group)
 	}
 	return group
 }
@@ -65,9 +64,6 @@ func (b *Buffer[P]) admitClamped(bound int64) {
 // backlog, so that what is emitted next comes behind it.
 func (b *Buffer[P]) settleNow() {
 	b.open = b.w
-	if b.open == MinTime {
-		return
-	}
 	for group := b.release(); len(group) > 0; group = b.release() {
 		b.backlog = append(b.backlog, group...)
 	}
@@ -75,24 +71,38 @@ func (b *Buffer[P]) settleNow() {
 
 // emit appends a record that never was, or no longer is, in the calendar.
 func (b *Buffer[P]) emit(it *Item[P]) {
-	if it.Kind == Main {
-		b.countOut(it)
-	}
 	b.backlog = append(b.backlog, *it)
+	if it.Kind == Main {
+		b.countOut(b.backlog[len(b.backlog)-1:])
+	}
 }
 
 // discharge undoes account.
-func (b *Buffer[P]) discharge(it *Item[P]) {
-	b.table.parts[it.Partition].held.release(it.Position)
-	b.table.source(it.source).held--
-	b.bytes -= recordOverhead + int64(it.size)
-	b.stats.held--
+func (b *Buffer[P]) discharge(group []Item[P]) {
+	bytes := int64(0)
+	for i := range group {
+		it := &group[i]
+		b.table.parts[it.Partition].held.release(it.Position)
+		bytes += recordOverhead + int64(it.size)
+	}
+	b.bytes -= bytes
+	b.stats.held -= int64(len(group))
 }
 
-func (b *Buffer[P]) countOut(it *Item[P]) {
-	if it.Time < b.stats.lastOut {
-		b.stats.inversionsOut++
+func (b *Buffer[P]) countOut(group []Item[P]) {
+	last := b.stats.lastOut
+	for i := range group {
+		if group[i].Time < last {
+			b.stats.inversionsOut++
+		}
+		last = group[i].Time
 	}
-	b.stats.lastOut = it.Time
-	b.stats.released++
+	b.stats.lastOut = last
+	b.stats.released += uint64(len(group))
+	if b.forcing {
+		for i := range group {
+			group[i].Flags |= Forced
+		}
+		b.stats.forcedRecords += uint64(len(group))
+	}
 }

@@ -37,17 +37,17 @@ func (s *slotSorter[P]) run(pool *chunkPool[P], sl slot, rank []int32) []Item[P]
 		shift = width - bits.Len(uint(n))
 	}
 	counts := s.zeroCounts(int(uint64(hi-lo)>>shift) + 1)
-	for id := sl.head; id != none; {
+	for id, left := sl.head, n; id != none; left -= chunkLen {
 		ch := pool.at(id)
-		for i := range ch.items[:ch.n] {
+		for i := range ch.items[:min(left, chunkLen)] {
 			counts[uint64(ch.items[i].Time-lo)>>shift]++
 		}
 		id = ch.next
 	}
 	largest := offsets(counts)
-	for id := sl.head; id != none; {
+	for id, left := sl.head, n; id != none; left -= chunkLen {
 		ch := pool.at(id)
-		for i := range ch.items[:ch.n] {
+		for i := range ch.items[:min(left, chunkLen)] {
 			it := &ch.items[i]
 			b := uint64(it.Time-lo) >> shift
 			out[counts[b]] = *it
@@ -118,9 +118,9 @@ func offsets(counts []uint32) uint32 {
 
 func timeRange[P any](pool *chunkPool[P], sl slot) (lo, hi int64) {
 	lo, hi = MaxTime, MinTime
-	for id := sl.head; id != none; {
+	for id, left := sl.head, int(sl.n); id != none; left -= chunkLen {
 		ch := pool.at(id)
-		for i := range ch.items[:ch.n] {
+		for i := range ch.items[:min(left, chunkLen)] {
 			t := ch.items[i].Time
 			lo, hi = min(lo, t), max(hi, t)
 		}

@@ -18,7 +18,6 @@ type source struct {
 	redo      int64 // OrderSource, while re-reading: the greatest order time taken back
 	lastStamp int64 // J of the last plausible record
 	at        int32 // index in the live heap, or none when idle
-	held      int64 // records in the buffer
 
 	late, clamped, quarantined uint64
 	forced                     uint64 // times it held the watermark when that was forced

@@ -73,14 +73,11 @@ func (t *table) rerank(from int) {
 }
 
 // producer returns the source called name inside partition p, new if need be.
-func (t *table) producer(p Partition, name string, watermark int64) sourceID {
+func (t *table) producer(p Partition, name string) sourceID {
 	part := &t.parts[p]
 	id, ok := part.find(name)
 	if ok {
 		return id
-	}
-	if len(t.ranked) >= t.lookAt {
-		t.forget(watermark)
 	}
 	id = t.addSource(p, name)
 	if part.byName == nil {
@@ -91,15 +88,20 @@ func (t *table) producer(p Partition, name string, watermark int64) sourceID {
 	return id
 }
 
-// forget drops producers that are idle, hold nothing and are below the watermark:
-// if one comes back as new, everything is decided as if it had been remembered.
-// (Idle: it is not in the minimum. M below W: neither the minimum nor, for
-// OrderSource, a later order time that is not late can come from it.)
-func (t *table) forget(watermark int64) {
+// crowded reports whether it is time to look for sources to forget. The number at
+// which it is doubles with what had to stay, so looking costs little per source.
+func (t *table) crowded() bool { return len(t.ranked) >= t.lookAt }
+
+// forget drops producers that are idle and below the watermark, if nothing of them
+// is held (which, once settled, only clamped records can be): if one comes back as
+// new, everything is decided as if it had been remembered. (Idle: it is not in the
+// minimum. M below W: neither the minimum nor, for OrderSource, a later order time
+// that is not late can come from it.)
+func (t *table) forget(watermark int64, holds func(sourceID) bool) {
 	kept := t.ranked[:0]
 	for _, id := range t.ranked {
 		s := t.source(id)
-		if s.own || s.at != none || s.held > 0 || s.max >= watermark {
+		if s.own || s.at != none || s.max >= watermark || holds(id) {
 			kept = append(kept, id)
 			continue
 		}

@@ -114,8 +114,8 @@ func (b *Buffer[P]) releaseClamped(flags Flags) {
 	if flags&Forced != 0 {
 		b.stats.forcedRecords++
 	}
-	b.discharge(it)
 	b.emit(it)
+	b.discharge(b.backlog[len(b.backlog)-1:])
 }
 
 // force raises W just above time and lets go of what that covers.
