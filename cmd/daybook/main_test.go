@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const good = `version: 1
+pipeline: shop
+journal: {dir: DIR/data}
+sources:
+  - name: app
+    stream: app.events
+    http: {listen: "127.0.0.1:0", path: /collect, time_field: ts, id_field: id}
+sinks:
+  - name: archive
+    streams: [app.events]
+    file: {path: "DIR/out/{stream}.ndjson"}
+`
+
+// write puts a pipeline file into a fresh folder and returns its path.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shop.yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	file := write(t, good)
+	unknownKey := write(t, strings.Replace(good, "listen:", "listn:", 1))
+	for name, c := range map[string]struct {
+		args   []string
+		code   int
+		output string
+	}{
+		"help":                           {[]string{"--help"}, exitOK, "Exit codes"},
+		"version":                        {[]string{"--version"}, exitOK, version},
+		"a good file":                    {[]string{"validate", file}, exitOK, "shop.yaml: ok"},
+		"an unknown key":                 {[]string{"validate", unknownKey}, exitConfig, `did you mean "listen"?`},
+		"an unknown key, run":            {[]string{"run", unknownKey}, exitConfig, "shop.yaml:7:"},
+		"a file that is not there":       {[]string{"validate", "none.yaml"}, exitConfig, "none.yaml"},
+		"no such verb":                   {[]string{"rum"}, exitConfig, "unknown command"},
+		"no such flag":                   {[]string{"run", file, "--onse"}, exitConfig, "unknown flag"},
+		"no file":                        {[]string{"run"}, exitConfig, "requires at least 1 arg"},
+		"a flag that is missing":         {[]string{"replay", file, "--sink", "archive"}, exitConfig, "required flag"},
+		"no source or sink of a name":    {[]string{"run", file, "--only", "archiv"}, exitConfig, `archiv`},
+		"two places":                     {[]string{"streams", "--file", file, "--dir", "data"}, exitConfig, "one of --file"},
+		"a level that is none":           {[]string{"run", file, "--log-level", "loud"}, exitConfig, "loud"},
+		"no journal there":               {[]string{"streams", "--dir", filepath.Join(t.TempDir(), "none")}, exitEnvironment, "no journal"},
+		"nobody at the broker's place":   {[]string{"streams", "--brokers", "127.0.0.1:1"}, exitEnvironment, "127.0.0.1:1"},
+		"an address in use":              {[]string{"server", "--data", t.TempDir(), "--kafka", "203.0.113.1:1"}, exitEnvironment, "--kafka"},
+		"a run that moves what is there": {[]string{"run", file, "--once"}, exitOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			code := run(t.Context(), c.args, &out, &out)
+			if code != c.code || !strings.Contains(out.String(), c.output) {
+				t.Errorf("daybook %s: exit code %d, want %d with %q in:\n%s", strings.Join(c.args, " "), code, c.code, c.output, &out)
+			}
+		})
+	}
+}

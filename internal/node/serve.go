@@ -1,0 +1,65 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-data/daybook/internal/admin"
+)
+
+// ServerOptions are those of `daybook server`.
+type ServerOptions struct {
+	Dir       string
+	Kafka     string
+	Advertise string
+	HTTP      string
+	Log       *slog.Logger
+	Version   string
+}
+
+// Serve serves the journal in a folder until ctx ends, which is no error.
+func Serve(ctx context.Context, o ServerOptions) (err error) {
+	if o.Dir == "" {
+		return fmt.Errorf("%w: --data says no folder", ErrConfig)
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.Kafka)
+	if err != nil {
+		return fmt.Errorf("%w: --kafka: %w", ErrEnvironment, err)
+	}
+	st, err := openStore(dir, o.Advertise, o.Log)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer closing(st.close, &err)
+	page, err := admin.New(admin.Options{
+		Ready: func() error { return ctx.Err() }, Status: func() any { return st.status() },
+		Collectors: st.collectors(), Version: o.Version, Log: o.Log,
+	})
+	if err != nil {
+		l.Close()
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return st.server.Serve(ctx, l) })
+	group.Go(func() error { return st.serveSocket(ctx) })
+	if o.HTTP != "" {
+		h, err := net.Listen("tcp", o.HTTP)
+		if err != nil {
+			l.Close()
+			return fmt.Errorf("%w: --http: %w", ErrEnvironment, err)
+		}
+		group.Go(func() error { return page.Serve(ctx, h) })
+	}
+	o.Log.Info("serving", "dir", dir, "kafka", l.Addr().String(), "http", o.HTTP)
+	return group.Wait()
+}
