@@ -77,9 +77,9 @@ type queue struct {
 // sentProposal is a proposal that raft has.
 type sentProposal struct {
 	storage.Proposal
-	owners  []*appending // of each batch
-	future  raft.ApplyFuture
-	release func() // gives reserved disk space back
+	owners   []*appending // of each batch
+	future   raft.ApplyFuture
+	withdraw func() // gives the journal's part of it up
 }
 
 func (q *queue) init(limit int64) {
@@ -172,24 +172,18 @@ func (q *queue) take() (p *sentProposal, closed bool) {
 
 // send gives a proposal to raft. Disk space comes first: a full disk refuses here, where nothing was done yet.
 func (q *queue) send(m *member, p *sentProposal) *sentProposal {
-	var size int64
-	for _, b := range p.Batches {
-		size += int64(len(b.Data))
-	}
-	var err error
-	if p.release, err = m.journal.Reserve(len(p.Batches), size); err != nil {
+	data, err := m.journal.Propose(&p.Proposal)
+	if err != nil {
 		return q.refuse(p, err)
 	}
-	data := m.journal.Propose(&p.Proposal)
 	p.future = m.raft.ApplyLog(raft.Log{Data: data}, 0)
-	withdraw, release := m.journal.Withdraw, p.release
-	p.release = func() { withdraw(&p.Proposal); release() }
+	p.withdraw = func() { m.journal.Withdraw(&p.Proposal) }
 	return p
 }
 
 // refuse answers a proposal that raft never gets.
 func (q *queue) refuse(p *sentProposal, err error) *sentProposal {
-	p.future, p.release = refused{err}, func() {}
+	p.future, p.withdraw = refused{err}, func() {}
 	return p
 }
 
@@ -203,7 +197,7 @@ func (r refused) Response() any { return nil }
 func (q *queue) complete() {
 	for p := range q.sent {
 		err := appendErr(p.future.Error())
-		p.release()
+		p.withdraw()
 		for i, b := range p.Batches {
 			a := p.owners[i]
 			if err != nil {

@@ -73,11 +73,11 @@ func (g *FSMGroup) Apply(ctx context.Context, command []byte) (any, error) {
 	if len(command) > storage.MaxBatchBytes {
 		return nil, fmt.Errorf("command of %d bytes is larger than %d", len(command), storage.MaxBatchBytes)
 	}
-	release, err := g.journal.Reserve(0, int64(len(command)))
-	if err != nil {
+	n := storage.CommandBytes(len(command))
+	if err := g.journal.Reserve(n); err != nil {
 		return nil, err
 	}
-	defer release()
+	defer g.journal.Unreserve(n)
 	f := g.raft.Apply(command, 0)
 	if err := appendErr(f.Error()); err != nil {
 		return nil, err

@@ -326,6 +326,9 @@ func (j *Journal) publish(seg *segment) {
 // is not written.
 func (j *Journal) roll(n int64) error {
 	seg := j.current()
+	if len(seg.entries) == 0 { // it would get the same name again
+		return j.growEmpty(n)
+	}
 	if err := seg.file.Sync(); err != nil { // a sealed segment is on stable storage as a whole
 		return fmt.Errorf("syncing %s: %w", seg.path, err)
 	}
@@ -338,6 +341,22 @@ func (j *Journal) roll(n int64) error {
 	}
 	j.sealCurrent(seg, next)
 	j.space.setCurrent(next, alloc)
+	return nil
+}
+
+// growEmpty makes room for n bytes in a current segment that holds nothing.
+func (j *Journal) growEmpty(n int64) error {
+	s := &j.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	need := n + j.headroom()
+	if need <= s.alloc {
+		return nil
+	}
+	if err := j.allocate(s.cur.file, s.alloc, need); err != nil {
+		return err
+	}
+	s.alloc = need
 	return nil
 }
 

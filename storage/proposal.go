@@ -45,9 +45,10 @@ func (b *Batch) Check() error {
 
 // Proposal is what becomes one raft entry: batches in the order in which they get their offsets.
 type Proposal struct {
-	Batches []*Batch
-	bytes   int64
-	handle  uint64
+	Batches  []*Batch
+	bytes    int64
+	reserved int64
+	handle   uint64
 }
 
 // proposalPrefix starts the data of a raft entry that stands for a proposal of this process; the handle follows.
@@ -61,12 +62,16 @@ type proposals struct {
 	held map[uint64]*Proposal
 }
 
-// Propose hands over checked batches and returns the data of the raft entry that stands for them. The proposal must be
-// given up by Withdraw when raft has answered.
-func (j *Journal) Propose(p *Proposal) []byte {
+// Propose takes disk space for checked batches and returns the data of the raft entry that stands for them. It fails with
+// ErrDiskFull if there is none; then nothing happened. The proposal must be given up by Withdraw when raft has answered.
+func (j *Journal) Propose(p *Proposal) (data []byte, err error) {
 	p.bytes = 0
 	for _, b := range p.Batches {
 		p.bytes += int64(len(b.Data))
+	}
+	p.reserved = frameBytes(len(p.Batches), p.bytes)
+	if err := j.Reserve(p.reserved); err != nil {
+		return nil, err
 	}
 	ps := &j.proposals
 	ps.mu.Lock()
@@ -77,12 +82,13 @@ func (j *Journal) Propose(p *Proposal) []byte {
 		ps.held = map[uint64]*Proposal{}
 	}
 	ps.held[p.handle] = p
-	data := binary.LittleEndian.AppendUint32(make([]byte, 0, 12), proposalPrefix)
-	return binary.LittleEndian.AppendUint64(data, p.handle)
+	data = binary.LittleEndian.AppendUint32(make([]byte, 0, 12), proposalPrefix)
+	return binary.LittleEndian.AppendUint64(data, p.handle), nil
 }
 
-// Withdraw forgets a proposal.
+// Withdraw forgets a proposal and gives back the space it reserved.
 func (j *Journal) Withdraw(p *Proposal) {
+	j.Unreserve(p.reserved)
 	j.proposals.mu.Lock()
 	defer j.proposals.mu.Unlock()
 	delete(j.proposals.held, p.handle)

@@ -256,11 +256,15 @@ func (j *Journal) cutFront(high, last uint64) error {
 			return err
 		}
 	}
-	if err := j.setValue(firstKey, put64(nil, high+1)); err != nil {
+	first := high + 1
+	if high == last {
+		first = 0 // raft may go on below, behind a snapshot that is older than what this member had
+	}
+	if err := j.setValue(firstKey, put64(nil, first)); err != nil {
 		return err
 	}
 	j.mu.Lock()
-	j.index.first = high + 1
+	j.index.first = first
 	n := 0
 	for n < len(j.index.segs)-1 && j.index.segs[n].last() <= high {
 		n++

@@ -14,7 +14,7 @@ import (
 const (
 	minStep = 1 << 20 // files grow by at least so much, so that a small journal stays small
 	maxStep = 8 << 20 // and by at most so much
-	// headroom stays allocated beyond what appends reserve: raft's own entries must never meet a full disk.
+	// maxHeadroom bounds what stays allocated beyond what appends reserve: raft's own entries must never meet a full disk.
 	maxHeadroom = 64 << 10
 )
 
@@ -63,25 +63,30 @@ func frameBytes(n int, bytes int64) int64 {
 	return int64(aligned(frameHeaderBytes + n*dirEntryBytes + int(bytes)))
 }
 
-// Reserve takes disk space for a proposal of batches with so many bytes in all. It fails with ErrDiskFull if there is
-// none; then nothing happened. The reservation must be released when the proposal has been stored or given up.
-func (j *Journal) Reserve(batches int, bytes int64) (release func(), err error) {
+// Reserve takes disk space for n bytes of frames to come. It fails with ErrDiskFull if there is none; then nothing
+// happened. Unreserve gives it back when they are stored or given up.
+func (j *Journal) Reserve(n int64) error {
 	if err := j.writable(); err != nil {
-		return nil, err
+		return err
 	}
-	n := frameBytes(batches, bytes)
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
 	if err := j.ensure(n); err != nil {
-		return nil, err
+		return err
 	}
 	j.space.reserved += n
-	return func() {
-		j.space.mu.Lock()
-		defer j.space.mu.Unlock()
-		j.space.reserved -= n
-	}, nil
+	return nil
 }
+
+// Unreserve ends a reservation.
+func (j *Journal) Unreserve(n int64) {
+	j.space.mu.Lock()
+	defer j.space.mu.Unlock()
+	j.space.reserved -= n
+}
+
+// CommandBytes is what to reserve for a command of n bytes.
+func CommandBytes(n int) int64 { return frameBytes(0, int64(n)) }
 
 func (j *Journal) headroom() int64 { return min(maxHeadroom, j.o.SegmentBytes/4) }
 
@@ -108,7 +113,7 @@ func (j *Journal) ensure(n int64) error {
 	if need <= s.spareLen {
 		return nil
 	}
-	to := max(need, s.spareLen+step(s.spareLen))
+	to := max(need, min(j.o.SegmentBytes, s.spareLen+step(s.spareLen)))
 	if err := j.allocate(s.spare, s.spareLen, to); err != nil {
 		return err
 	}
