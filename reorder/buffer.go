@@ -64,6 +64,8 @@ type Buffer[P any] struct {
 	w      int64 // the watermark
 	open   int64 // records below may be handed out
 	dry    int64 // records below have been handed out
+	cut    int64 // the slot of w after the last Push
+	atCut  bool  // see Boundary
 	// Lower bounds of the next due times, and the smaller of them.
 	idleDue, holdDue, due int64
 
@@ -102,6 +104,7 @@ func New[P any](opts Options) (*Buffer[P], error) {
 		w:         MinTime,
 		open:      MinTime,
 		dry:       MinTime,
+		cut:       MinTime >> slotBits(micros(opts.MaxOutOfOrder)),
 		idleDue:   MaxTime,
 		holdDue:   MaxTime,
 		due:       MaxTime,
@@ -137,6 +140,7 @@ func (b *Buffer[P]) Push(r Record[P]) error {
 	part.held.note(r.Position, part.stamp, stamp)
 	part.stamp, part.next = stamp, r.Position+1
 	if again {
+		b.atCut = false
 		b.takeBack(part, &r, stamp)
 		return nil
 	}
@@ -146,6 +150,7 @@ func (b *Buffer[P]) Push(r Record[P]) error {
 	b.record = stamp
 	b.stats.pushed++
 	if b.bypass {
+		b.atCut = true
 		b.emit(b.item(&r, part.own, stamp, r.Time))
 		return nil
 	}
@@ -153,8 +158,17 @@ func (b *Buffer[P]) Push(r Record[P]) error {
 	if b.bytes > b.opts.CapBytes {
 		b.enforceCap()
 	}
+	slot := b.w >> b.cal.bits
+	b.atCut, b.cut = slot != b.cut, slot
 	return nil
 }
+
+// Boundary reports whether the last Push moved the watermark into another slot.
+// Which records are such boundaries, and what has left once Settle was called and
+// Next drained there, depends on the input alone: not on Advance, earlier calls of
+// Settle, or restarts. A sink whose output must be cut at reproducible places cuts
+// it at boundaries.
+func (b *Buffer[P]) Boundary() bool { return b.atCut }
 
 func (b *Buffer[P]) check(part *partition, r *Record[P]) error {
 	switch {

@@ -8,8 +8,8 @@ import (
 )
 
 // A Checkpoint is all that has to be saved of a Buffer. It holds no records: a
-// restored buffer takes those back from the input. It is of the same value for
-// the same input, however the buffer was driven.
+// restored buffer takes those back from the input. Apart from Clock and
+// Watermark, which Advance moves, it depends on the input alone.
 type Checkpoint struct {
 	Watermark int64
 	Clock     int64
@@ -17,6 +17,7 @@ type Checkpoint struct {
 	Max        int64
 	Partitions []PartitionState // by name
 	Sources    []SourceState    // by partition and name; idle ones below the watermark are left out
+	cut        int64            // the slot of the watermark after the last Push
 	bypass     bool
 	rules      rules
 }
@@ -59,7 +60,7 @@ func (b *Buffer[P]) Checkpoint() (Checkpoint, error) {
 	if !b.drained || b.open != b.w {
 		return Checkpoint{}, ErrNotDrained
 	}
-	cp := Checkpoint{Watermark: b.w, Clock: b.clock, Max: b.table.max, bypass: b.bypass, rules: b.rules}
+	cp := Checkpoint{Watermark: b.w, Clock: b.clock, Max: b.table.max, cut: b.cut, bypass: b.bypass, rules: b.rules}
 	for p := range b.table.parts {
 		if part := &b.table.parts[p]; !part.revoked {
 			cp.Partitions = append(cp.Partitions, part.state())
@@ -136,6 +137,7 @@ func (b *Buffer[P]) Restore(cp Checkpoint) error {
 		return b.restoreSwitchedOff()
 	}
 	b.w, b.open, b.dry, b.table.max = cp.Watermark, cp.Watermark, cp.Watermark, cp.Max
+	b.cut = cp.cut
 	b.redo = redo{cp.rules, cp.Watermark}
 	for _, st := range cp.Sources {
 		if err := b.restoreSource(st); err != nil {

@@ -18,7 +18,8 @@ type driver struct {
 	parts  []string
 	events map[string][]event // by partition
 	ticks  bool
-	kills  int // how often to kill it
+	kills  int           // how often to kill it
+	cuts   map[int64]int // by stamp: the length of the main output at boundaries
 
 	merge *reorder.Merge[event]
 	buf   *reorder.Buffer[event]
@@ -31,7 +32,7 @@ type driver struct {
 }
 
 func newDriver(t *testing.T, seed uint64, opts reorder.Options, parts []string, events []event) *driver {
-	d := &driver{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opts: opts, parts: parts, events: map[string][]event{}}
+	d := &driver{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opts: opts, parts: parts, events: map[string][]event{}, cuts: map[int64]int{}}
 	for _, e := range events {
 		d.events[e.part] = append(d.events[e.part], e)
 	}
@@ -169,6 +170,11 @@ func (d *driver) pump() {
 		})
 		if err != nil {
 			d.t.Fatal(err)
+		}
+		if d.buf.Boundary() {
+			d.buf.Settle()
+			d.drain()
+			d.cuts[m.Stamp] = len(d.out.Main)
 		}
 		if d.rng.IntN(4) > 0 {
 			d.drain()

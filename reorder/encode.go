@@ -12,7 +12,7 @@ import (
 //	1 byte   version, now 1
 //	1 byte   bit 0 order=source, bit 1 implausible=side, bit 2 bypass
 //	varints  future, past (µs)
-//	         clock as a zigzag number; watermark and Max as times (see below)
+//	         clock as a zigzag number; watermark, Max and cut as times (see below)
 //	         number of partitions, then for each, by name:
 //	           name, Read (zigzag), Read-Low, Low-Seek, SeekStamp (time)
 //	         number of sources, then for each, by partition and name:
@@ -49,6 +49,7 @@ func (cp Checkpoint) MarshalBinary() ([]byte, error) {
 	e.int(cp.Clock)
 	e.time(cp.Watermark)
 	e.time(cp.Max)
+	e.time(cp.cut)
 	e.uint(uint64(len(cp.Partitions)))
 	number := map[string]int{}
 	for i, p := range cp.Partitions {
@@ -179,7 +180,7 @@ func (d *decoder) checkpoint(bits byte) Checkpoint {
 	cp.rules.future, cp.rules.past = d.natural(), d.natural()
 	cp.Clock = d.int()
 	d.clock = cp.Clock
-	cp.Watermark, cp.Max = d.time(), d.time()
+	cp.Watermark, cp.Max, cp.cut = d.time(), d.time(), d.time()
 	for n := d.count(5); n > 0; n-- {
 		p := PartitionState{Name: d.name(), Read: d.int()}
 		p.Low = p.Read - d.natural()
