@@ -6,6 +6,7 @@ import (
 
 	"github.com/daybook-data/daybook/internal/services"
 	"github.com/daybook-data/daybook/pipeline"
+	"github.com/daybook-data/daybook/sinks/sinktest"
 )
 
 // BenchmarkWrite puts rows of a table of nine columns, in batches of 2,000.
@@ -15,10 +16,10 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			config := newConfig(server.Addr)
 			config.Type, config.Key = kind, kind+":{id}"
-			s := open(b, config, newEnv(b))
+			s := sinktest.Open(b, config, sinktest.NewEnv(b))
 			batch := make([]pipeline.Delivery, 2000)
 			for i := range batch {
-				batch[i] = row(int64(i), fmt.Sprintf(`{"id":%d,"customer_id":%d,"status":"paid","total":"129.90","currency":"EUR",`+
+				batch[i] = sinktest.Put(int64(i), fmt.Sprintf(`{"id":%d,"customer_id":%d,"status":"paid","total":"129.90","currency":"EUR",`+
 					`"created_at":"2026-09-01T12:00:00Z","updated_at":"2026-09-01T12:00:00Z","note":null,"lines":[{"sku":"A-1","n":2}]}`, i, i*7))
 			}
 			b.ReportAllocs()
@@ -27,8 +28,8 @@ func BenchmarkWrite(b *testing.B) {
 				for i := range batch {
 					batch[i].Version++
 				}
-				write(b, s, batch...)
-				flush(b, s, int64(rows))
+				sinktest.Write(b, s, batch...)
+				sinktest.Flush(b, s, int64(rows))
 				rows += len(batch)
 			}
 			b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")

@@ -17,7 +17,7 @@ import (
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t)
-	s := open(t, newConfig(server.Addr), newEnv(t))
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
 	want := map[int]int64{}
 	random := rand.New(rand.NewPCG(1, 2))
 	offset := int64(0)
@@ -25,28 +25,28 @@ func TestKilledServerLosesNothing(t *testing.T) {
 		for range 3000 {
 			id := random.IntN(500)
 			if random.IntN(4) == 0 {
-				write(t, s, gone(offset, id))
+				sinktest.Write(t, s, gone(offset, id))
 				delete(want, id)
 			} else {
-				write(t, s, order(offset, id))
+				sinktest.Write(t, s, order(offset, id))
 				want[id] = offset
 			}
 			offset++
 		}
 		// Killed while the batch is on its way.
 		done := make(chan error, 1)
-		go func() { done <- s.Flush(context.Background(), upTo(offset)) }()
+		go func() { done <- s.Flush(context.Background(), sinktest.UpTo(offset)) }()
 		waitForWrites(t, server.Addr)
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {
-			wantWaiting(t, s, offset, server.Addr)
+			sinktest.WantWaiting(t, s, offset, server.Addr)
 		}
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		flush(t, s, offset)
+		sinktest.Flush(t, s, offset)
 		wantOrders(t, client, want)
 	}
 }
@@ -68,19 +68,19 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t)
 	proxy := sinktest.NewProxy(t, server.Addr)
-	s := open(t, newConfig(proxy.Addr), newEnv(t))
-	flush(t, s, 0)
+	s := sinktest.Open(t, newConfig(proxy.Addr), sinktest.NewEnv(t))
+	sinktest.Flush(t, s, 0)
 	want := map[int]int64{}
 	offset := int64(0)
 	for cut := 1; cut < 400; cut += 13 {
 		for id := range 100 {
-			write(t, s, order(offset, id))
+			sinktest.Write(t, s, order(offset, id))
 			want[id] = offset
 			offset++
 		}
 		proxy.CutReplies(cut)
-		wantWaiting(t, s, offset)
-		flush(t, s, offset)
+		sinktest.WantWaiting(t, s, offset)
+		sinktest.Flush(t, s, offset)
 		wantOrders(t, client, want)
 	}
 }
@@ -90,39 +90,39 @@ func TestServerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	server, client := newServer(t)
 	config := newConfig(server.Addr)
 	config.Timeout = 100 * time.Millisecond
-	s := open(t, config, newEnv(t))
-	flush(t, s, 0)
+	s := sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Flush(t, s, 0)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s, order(1, 1), order(2, 2))
-	wantWaiting(t, s, 3, "timeout")
+	sinktest.Write(t, s, order(1, 1), order(2, 2))
+	sinktest.WantWaiting(t, s, 3, "timeout")
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, s, 3)
+	sinktest.Flush(t, s, 3)
 	wantOrders(t, client, map[int]int64{1: 1, 2: 2})
 }
 
 func TestFullMemoryHoldsPutsAndLetsDeletesPass(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t)
-	s := open(t, newConfig(server.Addr), newEnv(t))
-	write(t, s, order(1, 1), order(2, 2))
-	flush(t, s, 3)
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1), order(2, 2))
+	sinktest.Flush(t, s, 3)
 	if err := client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s, gone(3, 1))
-	flush(t, s, 4)
+	sinktest.Write(t, s, gone(3, 1))
+	sinktest.Flush(t, s, 4)
 	wantOrders(t, client, map[int]int64{2: 2})
-	write(t, s, order(4, 2), order(5, 3), gone(6, 3))
-	wantWaiting(t, s, 7, "OOM", "maxmemory")
+	sinktest.Write(t, s, order(4, 2), order(5, 3), gone(6, 3))
+	sinktest.WantWaiting(t, s, 7, "OOM", "maxmemory")
 	wantOrders(t, client, map[int]int64{2: 2}) // a refused put leaves the old row whole
 	if err := client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, s, 7)
+	sinktest.Flush(t, s, 7)
 	wantOrders(t, client, map[int]int64{2: 4})
 }
 
@@ -130,23 +130,23 @@ func TestReplicaHoldsTheSinkUntilItIsPrimary(t *testing.T) {
 	t.Parallel()
 	primary, _ := newServer(t)
 	server, client := newServer(t)
-	s := open(t, newConfig(server.Addr), newEnv(t))
-	write(t, s, order(1, 1))
-	flush(t, s, 2)
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.Flush(t, s, 2)
 	host, port, _ := strings.Cut(primary.Addr, ":")
 	if err := client.SlaveOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s, order(2, 1))
-	wantWaiting(t, s, 3, "READONLY", "replica")
+	sinktest.Write(t, s, order(2, 1))
+	sinktest.WantWaiting(t, s, 3, "READONLY", "replica")
 	if err := client.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	// It has copied an empty primary in the meantime, or not: either way it is not passed
 	// over in silence.
-	err := s.Flush(t.Context(), upTo(3))
+	err := s.Flush(t.Context(), sinktest.UpTo(3))
 	if client.Exists(t.Context(), "daybook:target:order:{id}").Val() == 0 {
-		wantStop(t, err, "target-lost")
+		sinktest.WantStop(t, err, "target-lost")
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -155,33 +155,33 @@ func TestReplicaHoldsTheSinkUntilItIsPrimary(t *testing.T) {
 func TestLostPrimaryHoldsTheSink(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t, "--replica-serve-stale-data", "no")
-	s := open(t, newConfig(server.Addr), newEnv(t))
-	write(t, s, order(1, 1))
-	flush(t, s, 2)
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.Flush(t, s, 2)
 	if err := client.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s, order(2, 1))
-	wantWaiting(t, s, 3, "MASTERDOWN")
+	sinktest.Write(t, s, order(2, 1))
+	sinktest.WantWaiting(t, s, 3, "MASTERDOWN")
 	if err := client.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, s, 3)
+	sinktest.Flush(t, s, 3)
 	wantOrders(t, client, map[int]int64{1: 2})
 }
 
 func TestForgottenScriptIsSentAgain(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t)
-	s := open(t, newConfig(server.Addr), newEnv(t))
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
 	want := map[int]int64{}
 	for offset := range int64(3) {
 		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		write(t, s, order(offset, int(offset)))
+		sinktest.Write(t, s, order(offset, int(offset)))
 		want[int(offset)] = offset
-		flush(t, s, offset+1)
+		sinktest.Flush(t, s, offset+1)
 	}
 	wantOrders(t, client, want)
 }
@@ -190,30 +190,30 @@ func TestWrongPasswordHoldsTheSinkAndIsNotShown(t *testing.T) {
 	t.Parallel()
 	server, _ := newServer(t, "--requirepass", "correct horse")
 	config := newConfig(server.Addr)
-	s := open(t, config, newEnv(t))
-	write(t, s, order(1, 1))
-	wantWaiting(t, s, 2, "NOAUTH", "password")
+	s := sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.WantWaiting(t, s, 2, "NOAUTH", "password")
 
 	config.Password = configs.NewSecret("battery staple")
-	s = open(t, config, newEnv(t))
-	write(t, s, order(1, 1))
-	wantWaiting(t, s, 2, "WRONGPASS", "password")
-	if err := s.Flush(t.Context(), upTo(2)); strings.Contains(err.Error(), "staple") {
+	s = sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.WantWaiting(t, s, 2, "WRONGPASS", "password")
+	if err := s.Flush(t.Context(), sinktest.UpTo(2)); strings.Contains(err.Error(), "staple") {
 		t.Errorf("the error shows the password: %v", err)
 	}
 
 	config.Password = configs.NewSecret("correct horse")
-	s = open(t, config, newEnv(t))
-	write(t, s, order(1, 1))
-	flush(t, s, 2)
+	s = sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.Flush(t, s, 2)
 }
 
 func TestClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t, "--cluster-enabled", "yes")
-	s := open(t, newConfig(server.Addr), newEnv(t))
-	write(t, s, order(1, 1))
-	wantStop(t, s.Flush(t.Context(), upTo(2)), "redis-cluster")
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(2)), "redis-cluster")
 
 	// A user who may not ask for INFO meets MOVED.
 	if err := client.Do(t.Context(), "ACL", "SETUSER", "narrow", "on", ">pass", "~*", "+@all", "-info").Err(); err != nil {
@@ -222,9 +222,9 @@ func TestClusterIsRefused(t *testing.T) {
 	moveAllSlots(t, server.Addr)
 	config := newConfig(server.Addr)
 	config.User, config.Password = "narrow", configs.NewSecret("pass")
-	s = open(t, config, newEnv(t))
-	write(t, s, order(1, 1))
-	wantStop(t, s.Flush(t.Context(), upTo(2)), "redis-cluster")
+	s = sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1))
+	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(2)), "redis-cluster")
 }
 
 // moveAllSlots gives all slots to a second node of the cluster.
@@ -255,26 +255,26 @@ func moveAllSlots(t *testing.T, addr string) {
 func TestBacklogIsWrittenInBoundedMemory(t *testing.T) {
 	server, client := newServer(t)
 	proxy := sinktest.NewProxy(t, server.Addr)
-	s := open(t, newConfig(proxy.Addr), newEnv(t))
+	s := sinktest.Open(t, newConfig(proxy.Addr), sinktest.NewEnv(t))
 	text := strings.Repeat("x", 18<<10)
 	proxy.Cut()
-	write(t, s, order(0, 0))
+	sinktest.Write(t, s, order(0, 0))
 	for range 200 {
-		if err := s.Flush(t.Context(), upTo(1)); err == nil || errors.As(err, new(*pipeline.StopError)) {
+		if err := s.Flush(t.Context(), sinktest.UpTo(1)); err == nil || errors.As(err, new(*pipeline.StopError)) {
 			t.Fatal(err)
 		}
 	}
 	proxy.Mend()
-	flush(t, s, 1)
+	sinktest.Flush(t, s, 1)
 	before := liveHeap()
 	var highest uint64
 	offset := int64(1)
 	for range 40 { // 16,000 rows of 18 KiB: 280 MiB
 		for range 400 {
-			write(t, s, row(offset, fmt.Sprintf(`{"id":%d,"at":%d,"text":%q}`, offset%100, offset, text)))
+			sinktest.Write(t, s, sinktest.Put(offset, fmt.Sprintf(`{"id":%d,"at":%d,"text":%q}`, offset%100, offset, text)))
 			offset++
 		}
-		flush(t, s, offset)
+		sinktest.Flush(t, s, offset)
 		highest = max(highest, liveHeap())
 	}
 	if grown := int64(highest) - int64(before); grown > 16<<20 {

@@ -1,7 +1,6 @@
 package sinktest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,15 +11,6 @@ import (
 
 	"github.com/daybook-data/daybook/pipeline"
 )
-
-const (
-	streamName = "suite.changes"
-	tableName  = "shop.things"
-	firstStamp = int64(1_790_000_000_000_000)
-)
-
-// highest is above every stamp of the suite.
-func highest(context.Context) (int64, error) { return firstStamp + 1_000_000_000, nil }
 
 // JSON returns the row as it stands in a record.
 func (r Row) JSON() []byte {
@@ -48,8 +38,8 @@ func ParseRow(t testing.TB, text []byte) Row {
 func event(offset int64, r Row) pipeline.Delivery {
 	d := pipeline.Delivery{
 		Record: pipeline.Record{
-			Stream: streamName, Offset: offset, Value: r.JSON(),
-			Time: firstStamp + offset, Stamp: firstStamp + offset,
+			Stream: Stream, Offset: offset, Value: r.JSON(),
+			Time: Stamp + offset, Stamp: Stamp + offset,
 			Source: "suite", Position: fmt.Sprint(offset),
 		},
 		Op: pipeline.OpCreate, After: pipeline.NewRow(r.JSON()),
@@ -62,7 +52,7 @@ func event(offset int64, r Row) pipeline.Delivery {
 // stands for an absent image.
 func change(offset int64, op pipeline.Op, before, after Row) pipeline.Delivery {
 	d := event(offset, after)
-	d.Op, d.Table = op, tableName
+	d.Op, d.Table = op, Table
 	d.Before, d.After = pipeline.NewRow(nil), pipeline.NewRow(nil)
 	images := map[string]json.RawMessage{"before": []byte("null"), "after": []byte("null")}
 	id := before.ID

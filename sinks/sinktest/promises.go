@@ -11,7 +11,7 @@ import (
 
 func testVisible(t *testing.T, s Suite) {
 	d := s.New(t)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	batch, rows := things(s, 250)
 	r.write(batch[:100]...)
@@ -23,7 +23,7 @@ func testVisible(t *testing.T, s Suite) {
 func testClose(t *testing.T, s Suite) {
 	d := s.New(t)
 	batch, rows := things(s, 20)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	r.write(batch[:10]...)
 	r.flush(10)
@@ -34,13 +34,13 @@ func testClose(t *testing.T, s Suite) {
 
 func testEmptyFlush(t *testing.T, s Suite) {
 	d := s.New(t)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	r.flush(0)
 	r.flush(7)
 	want(t, s, d)
 	r.close()
-	if c, ok := open(t, d, newEnv(t)).resume(); ok && c.Offsets[pipeline.Partition{Stream: streamName}] != 7 {
+	if c, ok := open(t, d, NewEnv(t)).resume(); ok && c.Offsets[pipeline.Partition{Stream: Stream}] != 7 {
 		t.Errorf("after a flush of nothing up to 7 the destination resumes at %v", c.Offsets)
 	}
 }
@@ -50,13 +50,13 @@ func testEmptyFlush(t *testing.T, s Suite) {
 func testOutage(t *testing.T, s Suite) {
 	d := s.New(t)
 	batch, rows := things(s, 60)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	for i := range 3 {
 		mend := d.Break(t)
 		r.write(batch[i*20 : i*20+20]...)
 		for range 3 {
-			wantTransient(t, r.sink.Flush(t.Context(), upTo(int64(i*20+20))))
+			wantTransient(t, r.sink.Flush(t.Context(), UpTo(int64(i*20+20))))
 		}
 		mend()
 		r.flush(int64(i*20 + 20))
@@ -67,12 +67,12 @@ func testOutage(t *testing.T, s Suite) {
 func testCancel(t *testing.T, s Suite) {
 	d := s.New(t)
 	batch, rows := things(s, 30)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	r.write(batch...)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.sink.Flush(ctx, upTo(30)); err != nil {
+	if err := r.sink.Flush(ctx, UpTo(30)); err != nil {
 		wantTransient(t, err)
 		r.flush(30)
 	}
@@ -80,7 +80,7 @@ func testCancel(t *testing.T, s Suite) {
 }
 
 // wantTransient fails the test unless err asks for nothing but another Flush.
-func wantTransient(t *testing.T, err error) {
+func wantTransient(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("Flush succeeded though the destination can't have taken anything")
@@ -92,7 +92,7 @@ func wantTransient(t *testing.T, err error) {
 
 func testValues(t *testing.T, s Suite) {
 	d := s.New(t)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	var rows []Row
 	for i, v := range []string{
@@ -114,9 +114,9 @@ func testRestart(t *testing.T, s Suite) {
 	batch, rows := things(s, 90)
 	next := int64(0)
 	for end := int64(30); end <= 90; end += 30 {
-		r := open(t, d, newEnv(t))
+		r := open(t, d, NewEnv(t))
 		if c, ok := r.resume(); ok {
-			if at := c.Offsets[pipeline.Partition{Stream: streamName}]; at != next {
+			if at := c.Offsets[pipeline.Partition{Stream: Stream}]; at != next {
 				t.Fatalf("the destination resumes at %d, flushed was %d", at, next)
 			}
 		} else {
@@ -136,16 +136,16 @@ func testRestart(t *testing.T, s Suite) {
 func testForeign(t *testing.T, s Suite) {
 	d := s.New(t)
 	batch, rows := things(s, 5)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	r.write(batch...)
 	r.flush(5)
 	r.close()
 
-	other := newEnv(t)
-	other.Streams = []pipeline.StreamID{{Name: streamName, ID: "fedcba9876543210"}}
+	other := NewEnv(t)
+	other.Streams = []pipeline.StreamID{{Name: Stream, ID: "fedcba9876543210"}}
 	wantRefused(t, d, other, batch)
-	later := newEnv(t)
+	later := NewEnv(t)
 	later.Epoch = 1
 	wantRefused(t, d, later, batch)
 	want(t, s, d, rows...)
@@ -162,7 +162,7 @@ func wantRefused(t *testing.T, d Destination, env pipeline.SinkEnv, batch []pipe
 	}
 	if err == nil {
 		r.write(batch...)
-		err = r.sink.Flush(t.Context(), upTo(int64(len(batch))))
+		err = r.sink.Flush(t.Context(), UpTo(int64(len(batch))))
 	}
 	var stop *pipeline.StopError
 	if !errors.As(err, &stop) {
@@ -176,7 +176,7 @@ func wantRefused(t *testing.T, d Destination, env pipeline.SinkEnv, batch []pipe
 func testShadow(t *testing.T, s Suite) {
 	d := s.New(t)
 	batch, rows := things(s, 8)
-	live := open(t, d, newEnv(t))
+	live := open(t, d, NewEnv(t))
 	live.resume()
 	live.write(batch[:4]...)
 	live.flush(4)
@@ -185,7 +185,7 @@ func testShadow(t *testing.T, s Suite) {
 	if err := config.Into("shadow"); err != nil {
 		t.Fatal(err)
 	}
-	env := newEnv(t)
+	env := NewEnv(t)
 	env.Epoch = 1
 	shadow := openConfig(t, config, env)
 	if _, ok := shadow.resume(); ok {

@@ -1,7 +1,6 @@
 package sinktest
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/daybook-data/daybook/pipeline"
@@ -137,22 +136,7 @@ func (r *run) write(batch ...pipeline.Delivery) {
 // flush flushes with the offset behind the last of the deliveries as checkpoint.
 func (r *run) flush(next int64) {
 	r.t.Helper()
-	if err := r.sink.Flush(r.t.Context(), upTo(next)); err != nil {
+	if err := r.sink.Flush(r.t.Context(), UpTo(next)); err != nil {
 		r.t.Fatal(err)
-	}
-}
-
-func upTo(next int64) pipeline.Checkpoint {
-	return pipeline.Checkpoint{Offsets: map[pipeline.Partition]int64{{Stream: streamName}: next}}
-}
-
-// newEnv returns the surroundings of the suite's sink.
-func newEnv(t *testing.T) pipeline.SinkEnv {
-	return pipeline.SinkEnv{
-		Pipeline: "suite",
-		Name:     "sink",
-		Streams:  []pipeline.StreamID{{Name: streamName, ID: "0123456789abcdef"}},
-		Highest:  highest,
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }

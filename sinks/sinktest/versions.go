@@ -16,13 +16,13 @@ import (
 func testLateUpdate(t *testing.T, s Suite) {
 	d := s.New(t)
 	update, gone := put(1, "a", "old"), remove(2, "a")
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	r.write(update, gone)
 	r.flush(3)
 	want(t, s, d)
 
-	again := open(t, d, newEnv(t))
+	again := open(t, d, NewEnv(t))
 	again.resume()
 	again.write(update)
 	again.flush(2)
@@ -59,7 +59,7 @@ func testVersionOrder(t *testing.T, s Suite) {
 		changes = append(changes, put(offset, id, v))
 		state[id] = v
 	}
-	workers := []*run{open(t, d, newEnv(t)), open(t, d, newEnv(t))}
+	workers := []*run{open(t, d, NewEnv(t)), open(t, d, NewEnv(t))}
 	for range 3 {
 		random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 		for i := 0; i < len(changes); i += 20 {
@@ -77,7 +77,7 @@ func testVersionOrder(t *testing.T, s Suite) {
 
 func testMove(t *testing.T, s Suite) {
 	d := s.New(t)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	move := change(1, pipeline.OpUpdate, Row{"old place", "x"}, Row{"new place", "x"})
 	r.write(change(0, pipeline.OpCreate, Row{}, Row{"old place", "x"}), move)
@@ -100,16 +100,16 @@ func testRefusal(t *testing.T, s Suite) {
 	} else {
 		rows = append(rows, odd)
 	}
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	nameless := put(1, "x", "x")
 	nameless.After = pipeline.NewRow([]byte(`{"v":"a row without id"}`))
 	batch := []pipeline.Delivery{put(0, "a", "1"), nameless, put(2, "b", "2"), put(3, odd.ID, odd.V), put(4, "c", "4")}
 	r.write(batch...)
 	mend := d.Break(t)
-	wantTransient(t, r.sink.Flush(t.Context(), upTo(5)))
+	wantTransient(t, r.sink.Flush(t.Context(), UpTo(5)))
 	mend()
-	err := r.sink.Flush(t.Context(), upTo(5))
+	err := r.sink.Flush(t.Context(), UpTo(5))
 	var rejected *pipeline.RejectedError
 	if !errors.As(err, &rejected) {
 		t.Fatalf("Flush returned %v, want a RejectedError", err)
@@ -137,7 +137,7 @@ func testRefusal(t *testing.T, s Suite) {
 
 func testTruncate(t *testing.T, s Suite) {
 	d := s.New(t)
-	r := open(t, d, newEnv(t))
+	r := open(t, d, NewEnv(t))
 	r.resume()
 	other := put(1, "other table", "stays")
 	other.Table = "shop.others"
@@ -148,7 +148,7 @@ func testTruncate(t *testing.T, s Suite) {
 	r.flush(5)
 	want(t, s, d, Row{"c", "3"}, Row{"other table", "stays"})
 	// All of it again, and a row from before the truncate on its own.
-	again := open(t, d, newEnv(t))
+	again := open(t, d, NewEnv(t))
 	again.write(batch...)
 	again.flush(5)
 	again.write(put(2, "b", "2"))
