@@ -140,16 +140,22 @@ func (s *Source) serve(ctx context.Context, listener net.Listener, out pipeline.
 		err = fmt.Errorf("serving events: %w", err)
 	}
 	close(stopping)
-	graceful, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer done()
-	if server.Shutdown(graceful) != nil {
-		_ = server.Close() // it closes what it can; the connections are given up either way
-	}
+	_ = shutdown(ctx, server, grace) // what is not answered by then gets 503 next
 	stopAppending()
 	<-appended
+	if shutdown(ctx, server, time.Second) != nil {
+		_ = server.Close() // the connections that are left are of clients that still send
+	}
 	gate.close()
 	<-served
 	return err
+}
+
+// shutdown stops listening and waits until all requests are answered.
+func shutdown(ctx context.Context, server *nethttp.Server, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return server.Shutdown(ctx)
 }
 
 func (s *Source) newHandler(a *appender, stopping <-chan struct{}) *handler {
