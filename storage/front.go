@@ -91,6 +91,9 @@ func (j *Journal) reset(front *tail) error {
 		s.discard = closeSegment
 		s.release()
 	}
+	j.mu.Lock()
+	j.index.raftFront = front.index
+	j.mu.Unlock()
 	j.committed.Store(front.pos)
 	j.changed()
 	return nil

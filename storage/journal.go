@@ -51,6 +51,8 @@ type index struct {
 	front tail   // what the first segment links to: position, raft index, term, checksum and configuration are used
 	first uint64 // lowest raft index that exists for raft, if above the first stored one
 	end   uint64 // journal position behind the last frame
+
+	raftFront uint64 // front.index when raft was given the log
 }
 
 // Open opens the journal in dir, making it if there is none, and recovers it as FORMAT.md says. The directory belongs

@@ -343,6 +343,10 @@ func (j *Journal) install(l *loadedLog) error {
 		s.discard = closeSegment
 	}
 	j.mu.Lock()
+	l.index.raftFront = j.index.raftFront
+	if j.index.segs == nil {
+		l.index.raftFront = l.index.front.index
+	}
 	j.index = l.index
 	j.mu.Unlock()
 	j.tail = l.tail

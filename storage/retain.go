@@ -105,14 +105,21 @@ func (j *Journal) expired() int {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	size := j.index.bytes()
-	for n, seg := range j.index.segs[:len(j.index.segs)-1] {
+	n := 0
+	for _, seg := range j.index.segs[:len(j.index.segs)-1] {
 		tooMuch := j.keep.Bytes > 0 && size-seg.size >= j.keep.Bytes
 		if !tooMuch && !j.tooOld(seg) || seg.end() > j.committed.Load() || j.held(seg) {
-			return n
+			break
 		}
 		size -= seg.size
+		n++
 	}
-	return len(j.index.segs) - 1
+	// Raft must never take the entry before the front, of which only index and term are known, for one that it could
+	// send: it would if that entry were the first of all, or the one behind the snapshot that raft started from.
+	if n > 0 && j.index.segs[n-1].last() == j.index.raftFront+1 {
+		n--
+	}
+	return n
 }
 
 // trim removes the first n segments. What the log links to from then on is made durable before anything goes, so an

@@ -43,15 +43,15 @@ type Faulty struct {
 	mu     sync.Mutex // guards all below
 	faults []*Fault
 	counts map[Op]int
-	sizes  map[string]int64
-	space  int64 // bytes that files may still grow by; negative: no bound
+	sizes  map[string]*int64 // by name; open files share the pointer, so it follows them through renames
+	space  int64             // bytes that files may still grow by; negative: no bound
 }
 
 var _ FS = (*Faulty)(nil)
 
 // NewFaulty returns base with no faults.
 func NewFaulty(base FS) *Faulty {
-	return &Faulty{FS: base, counts: map[Op]int{}, sizes: map[string]int64{}, space: -1}
+	return &Faulty{FS: base, counts: map[Op]int{}, sizes: map[string]*int64{}, space: -1}
 }
 
 // Inject adds a fault.
@@ -106,10 +106,10 @@ func (f *Faulty) check(op Op, name string) *Fault {
 }
 
 // grow takes the space a file needs to reach size, or says that there is none.
-func (f *Faulty) grow(op Op, name string, size int64) error {
+func (f *Faulty) grow(op Op, name string, has *int64, size int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	need := size - f.sizes[name]
+	need := size - *has
 	if need <= 0 {
 		return nil
 	}
@@ -119,20 +119,26 @@ func (f *Faulty) grow(op Op, name string, size int64) error {
 		}
 		f.space -= need
 	}
-	f.sizes[name] = size
+	*has = size
 	return nil
 }
 
 // shrink gives back what a file holds above size.
-func (f *Faulty) shrink(name string, size int64) {
+func (f *Faulty) shrink(has *int64, size int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if free := f.sizes[name] - size; free > 0 {
-		if f.space >= 0 {
-			f.space += free
-		}
-		f.sizes[name] = size
+	f.giveBack(has, size)
+}
+
+// giveBack is shrink for callers that hold mu. has may be nil.
+func (f *Faulty) giveBack(has *int64, size int64) {
+	if has == nil || *has <= size {
+		return
 	}
+	if f.space >= 0 {
+		f.space += *has - size
+	}
+	*has = size
 }
 
 // OpenFile implements FS.
@@ -149,11 +155,16 @@ func (f *Faulty) OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 		_ = file.Close()
 		return nil, err
 	}
-	f.shrink(name, size)
 	f.mu.Lock()
-	f.sizes[name] = max(f.sizes[name], size)
-	f.mu.Unlock()
-	return &faultyFile{File: file, fs: f, name: name}, nil
+	defer f.mu.Unlock()
+	has := f.sizes[name]
+	if has == nil {
+		has = new(int64)
+		f.sizes[name] = has
+		*has = size
+	}
+	f.giveBack(has, size) // it was opened with O_TRUNC
+	return &faultyFile{File: file, fs: f, name: name, has: has}, nil
 }
 
 // Rename implements FS.
@@ -164,9 +175,9 @@ func (f *Faulty) Rename(oldName, newName string) error {
 	if err := f.FS.Rename(oldName, newName); err != nil {
 		return err
 	}
-	f.shrink(newName, 0)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.giveBack(f.sizes[newName], 0)
 	f.sizes[newName] = f.sizes[oldName]
 	delete(f.sizes, oldName)
 	return nil
@@ -180,7 +191,10 @@ func (f *Faulty) Remove(name string) error {
 	if err := f.FS.Remove(name); err != nil {
 		return err
 	}
-	f.shrink(name, 0)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.giveBack(f.sizes[name], 0)
+	delete(f.sizes, name)
 	return nil
 }
 

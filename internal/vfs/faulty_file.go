@@ -5,6 +5,7 @@ type faultyFile struct {
 	File
 	fs   *Faulty
 	name string
+	has  *int64 // bytes it holds; guarded by fs.mu
 }
 
 var _ File = (*faultyFile)(nil)
@@ -36,7 +37,7 @@ func (f *faultyFile) WritevAt(buffers [][]byte, off int64) (int64, error) {
 	for _, b := range buffers {
 		total += int64(len(b))
 	}
-	if err := f.fs.grow(OpWrite, f.name, off+total); err != nil {
+	if err := f.fs.grow(OpWrite, f.name, f.has, off+total); err != nil {
 		return 0, err
 	}
 	return f.File.WritevAt(buffers, off)
@@ -68,10 +69,10 @@ func (f *faultyFile) Truncate(size int64) error {
 	if hit := f.fs.check(OpTruncate, f.name); hit != nil {
 		return hit.Err
 	}
-	if err := f.fs.grow(OpTruncate, f.name, size); err != nil {
+	if err := f.fs.grow(OpTruncate, f.name, f.has, size); err != nil {
 		return err
 	}
-	f.fs.shrink(f.name, size)
+	f.fs.shrink(f.has, size)
 	return f.File.Truncate(size)
 }
 
@@ -80,7 +81,7 @@ func (f *faultyFile) Allocate(off, n int64) error {
 	if hit := f.fs.check(OpAllocate, f.name); hit != nil {
 		return hit.Err
 	}
-	if err := f.fs.grow(OpAllocate, f.name, off+n); err != nil {
+	if err := f.fs.grow(OpAllocate, f.name, f.has, off+n); err != nil {
 		return err
 	}
 	return f.File.Allocate(off, n)
