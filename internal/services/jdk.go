@@ -23,6 +23,9 @@ var javaFiles embed.FS
 // jdkRelease is the oldest Java that the servers run on.
 const jdkRelease = 17
 
+// jdkPackage is the Debian package of one; of release 17 or later since Debian 12.
+const jdkPackage = "default-jdk-headless"
+
 // javaServer is an installation made of Maven artifacts and files of ours.
 type javaServer struct {
 	name string // of the service, and of its folder in javaFiles
@@ -41,6 +44,9 @@ const classArchive = "classes.jsa"
 
 // install returns the installation's directory.
 func (s javaServer) install(ctx context.Context, c cache) (string, error) {
+	if _, err := exec.LookPath(findJava().program("java")); err != nil {
+		return "", &Unavailable{Service: s.name, Missing: "java", Package: jdkPackage, Err: err}
+	}
 	source, err := fs.Sub(javaFiles, "java/"+s.name)
 	if err != nil {
 		return "", err
@@ -125,7 +131,7 @@ func findJDK(ctx context.Context) (jdk, error) {
 	j := findJava()
 	out, err := exec.CommandContext(ctx, j.program("javac"), "-version").CombinedOutput()
 	if err != nil {
-		return jdk{}, &Unavailable{Missing: "javac", Package: "default-jdk-headless", Err: err}
+		return jdk{}, &Unavailable{Missing: "javac", Package: jdkPackage, Err: err}
 	}
 	m := javacVersion.FindSubmatch(out)
 	if m == nil {
@@ -133,7 +139,7 @@ func findJDK(ctx context.Context) (jdk, error) {
 	}
 	if v, err := strconv.Atoi(string(m[1])); err != nil || v < jdkRelease {
 		return jdk{}, &Unavailable{Missing: fmt.Sprintf("a JDK of version %d (javac is of %s)", jdkRelease, m[1]),
-			Package: "openjdk-17-jdk-headless"}
+			Package: jdkPackage}
 	}
 	if _, err := exec.LookPath("mvn"); err != nil {
 		return jdk{}, &Unavailable{Missing: "mvn", Package: "maven", Err: err}

@@ -138,6 +138,8 @@ func (k *Kafka) settings(more []string) string {
 		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		"group.initial.rebalance.delay.ms=0",
+		// A killed broker is let in again when its old session has ended.
+		"broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500",
 	}, more...), "\n") + "\n"
 }
 
