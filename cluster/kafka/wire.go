@@ -91,7 +91,8 @@ func (w *wire) array(size int) int {
 	return max(n, 0)
 }
 
-func (w *wire) string() string { return string(w.take(max(w.length(true), 0))) }
+// string reads a string that cannot be null.
+func (w *wire) string() string { return string(w.take(w.length(true))) }
 
 // nullableString returns nil for null.
 func (w *wire) nullableString() *string {
