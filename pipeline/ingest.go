@@ -1,0 +1,240 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// keepEvery is how often a source's checkpoint and frontier are written.
+const keepEvery = time.Second
+
+// graceTime is how long a source that was told to stop waits for what is under way.
+const graceTime = 5 * time.Second
+
+// settleTime is how long a run must go without an error to count as running, where
+// nothing was emitted that would show it.
+const settleTime = 3 * time.Second
+
+// ingest runs one source: it appends what the source emits to its stream, once each.
+type ingest struct {
+	journal  *Journal
+	pipeline string
+	entry    *SourceEntry
+	source   Source
+	log      *slog.Logger
+
+	condition condition
+	count     sourceCounters
+	fenced    int // times in a row that another writer took the source's place
+
+	mu   sync.Mutex
+	live *sourceRun // nil between runs
+	last sourceCheckpoint
+}
+
+// sourceRun is what one call of Source.Run works with.
+type sourceRun struct {
+	stream  StreamInfo
+	group   string
+	emitter *emitter
+	flight  *flight
+	cancel  context.CancelCauseFunc
+	saved   sourceCheckpoint
+}
+
+// newIngest opens the source of an entry.
+func newIngest(j *Journal, pipeline string, entry *SourceEntry, once bool, log *slog.Logger) (*ingest, error) {
+	log = log.With("source", entry.Name)
+	source, err := entry.Config.OpenSource(SourceEnv{
+		Pipeline: pipeline, Name: entry.Name, Stream: entry.Stream, Once: once, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening source %s: %w", entry.Name, err)
+	}
+	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log}
+	in.condition.set(StateStarting, nil)
+	return in, nil
+}
+
+// run runs the source until ctx ends, it is done or someone must act; after other
+// errors it begins again at the last checkpoint.
+func (in *ingest) run(ctx context.Context) error {
+	var wait backoff
+	for {
+		began, before := time.Now(), in.count.records.Load()
+		err := in.runOnce(ctx)
+		switch {
+		case err == nil:
+			in.condition.set(StateDone, nil)
+			return nil
+		case ctx.Err() != nil:
+			in.condition.set(StateEnded, nil)
+			return ctx.Err()
+		}
+		err = in.judge(err)
+		var stop *StopError
+		if errors.As(err, &stop) {
+			in.condition.set(StateStopped, err)
+			in.log.Error("source stopped", "error", err)
+			return fmt.Errorf("source %s: %w", in.entry.Name, err)
+		}
+		if in.condition.get().Error != err.Error() || !in.condition.is(StateRetrying) {
+			in.log.Warn("source fails, trying again", "error", err)
+		}
+		in.condition.set(StateRetrying, err)
+		if time.Since(began) > time.Minute || in.count.records.Load() > before {
+			wait.reset()
+		}
+		if wait.next(ctx) != nil {
+			in.condition.set(StateEnded, nil)
+			return ctx.Err()
+		}
+	}
+}
+
+// judge turns errors of the journal that trying again won't mend into StopErrors.
+func (in *ingest) judge(err error) error {
+	switch {
+	case errors.Is(err, kerr.MessageTooLarge):
+		return &StopError{
+			Code: "record-too-large", Where: "stream " + in.entry.Stream, Err: err,
+			Fix: "raise max.message.bytes of the stream: the key or headers of a record alone are longer than it takes",
+		}
+	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch):
+		// Once may be a transaction that timed out while the process was held up.
+		in.fenced++
+		if in.fenced >= 3 {
+			return &StopError{
+				Code: "source-fenced", Where: fmt.Sprintf("source %s of pipeline %s", in.entry.Name, in.pipeline), Err: err,
+				Fix: "another worker runs this source: let only one do so",
+			}
+		}
+	}
+	return err
+}
+
+// runOnce is one life of the source, from its checkpoint on.
+func (in *ingest) runOnce(ctx context.Context) error {
+	stream, err := in.journal.Ensure(ctx, in.entry.Stream, in.entry.Partitions)
+	if err != nil {
+		return err
+	}
+	if err := in.journal.ensureOwn(ctx, FrontierStream, keepFrontier); err != nil {
+		return err
+	}
+	client, err := in.producer(ctx, stream)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	resumed, err := in.resume(ctx, stream)
+	if err != nil {
+		return err
+	}
+	runCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := in.newRun(client, stream, resumed, cancel)
+	in.setLive(r)
+	defer in.setLive(nil)
+
+	err = in.drive(runCtx, r, resumed.checkpoint.Position)
+	if cause := context.Cause(runCtx); err != nil && ctx.Err() == nil && cause != nil && !errors.Is(cause, errSourceRunOver) {
+		return cause // the journal refused: that is why the source ended
+	}
+	return err
+}
+
+// producer returns the client that appends for the source. Where others could still
+// append in the source's name, they are fenced first: nothing of a former incarnation
+// lands after the tail was read.
+func (in *ingest) producer(ctx context.Context, stream StreamInfo) (*kgo.Client, error) {
+	o := append(producerOptions(in.journal.options), kgo.ProducerBatchMaxBytes(int32(min(stream.MaxMessage, maxBatch))))
+	if in.journal.options.Remote {
+		o = append(o, kgo.TransactionalID("daybook."+in.pipeline+"."+in.entry.Name), kgo.TransactionTimeout(30*time.Second))
+	}
+	client, err := in.journal.newClient(o...)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("fencing the former run: %w", err)
+	}
+	if in.journal.options.Remote {
+		if err := client.BeginTransaction(); err != nil {
+			client.Close()
+			return nil, fmt.Errorf("beginning a transaction: %w", err)
+		}
+	}
+	return client, nil
+}
+
+func (in *ingest) newRun(client *kgo.Client, stream StreamInfo, resumed resumed, cancel context.CancelCauseFunc) *sourceRun {
+	r := &sourceRun{stream: stream, group: sourceGroup(in.pipeline, in.entry.Name), cancel: cancel, saved: resumed.checkpoint}
+	ends := map[int32]int64{}
+	for p, end := range resumed.checkpoint.Ends {
+		ends[p] = end
+	}
+	r.flight = newFlight(resumed.checkpoint.Position, ends, in.journal.options.Remote, func(err error) { cancel(err) })
+	r.emitter = &emitter{
+		client: client, stream: stream, source: in.entry.Name, limit: valueLimit(stream),
+		stamps: in.journal.stamper(stream.Name), flight: r.flight, count: &in.count,
+		parts: newPartitioner(in.entry.PartitionBy, stream.Partitions), seen: resumed.seen,
+	}
+	if in.journal.options.Remote {
+		r.emitter.commit = newCommitter(r.emitter)
+	}
+	return r
+}
+
+// drive calls the source, with what goes on beside it, and puts everything in order
+// when it returns.
+func (in *ingest) drive(ctx context.Context, r *sourceRun, from Position) error {
+	// What goes on beside the source outlives it, so that its last records are flushed.
+	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	if r.emitter.commit != nil {
+		wg.Go(func() { r.emitter.commit.run(beside) })
+	}
+	keeping, endKeeping := context.WithCancel(beside)
+	var keep sync.WaitGroup
+	keep.Go(func() { in.keep(keeping, r) })
+
+	err := in.source.Run(ctx, from, r.emitter)
+
+	// Nothing may be under way when the source starts again, or it would land behind the
+	// tail that is read then. Only a process that ends can't wait for ever.
+	finish, cancel := context.WithCancel(ctx)
+	if ctx.Err() != nil {
+		cancel()
+		finish, cancel = context.WithTimeout(beside, graceTime)
+	}
+	defer cancel()
+	flushErr := r.emitter.Flush(finish)
+	_ = r.emitter.client.Flush(finish) // those too whose flight has failed
+	endKeeping()
+	keep.Wait()
+	if err == nil {
+		err = flushErr
+	}
+	if keepErr := in.keepOnce(finish, r, true); err == nil {
+		err = keepErr
+	}
+	r.flight.stop(errSourceRunOver)
+	endBeside()
+	wg.Wait()
+	return err
+}
+
+func (in *ingest) setLive(r *sourceRun) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.live = r
+}

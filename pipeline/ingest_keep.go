@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+)
+
+// keep writes frontiers and checkpoints until ctx ends.
+func (in *ingest) keep(ctx context.Context, r *sourceRun) {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	settled := time.NewTimer(settleTime)
+	defer settled.Stop()
+	emits := in.count.emits.Load()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-settled.C:
+			in.condition.set(StateRunning, nil)
+			continue
+		case <-tick.C:
+		}
+		if in.count.emits.Load() > emits {
+			in.condition.set(StateRunning, nil)
+		}
+		// A write that fails leaves the checkpoint older than it might be, which costs a
+		// longer tail and nothing else. It is the journal that is in trouble: say so, and
+		// let the source's own appends decide.
+		limited, cancel := context.WithTimeout(ctx, 10*keepEvery)
+		if err := in.keepOnce(limited, r, false); err != nil && ctx.Err() == nil {
+			in.condition.set(in.condition.get().State, err)
+		}
+		cancel()
+	}
+}
+
+// keepOnce writes one frontier, and the checkpoint where it has moved.
+func (in *ingest) keepOnce(ctx context.Context, r *sourceRun, closed bool) error {
+	in.moveIdleEnds(ctx, r)
+	promise, err := r.emitter.promise(ctx)
+	if err != nil {
+		return err
+	}
+	durable := r.flight.durablePrefix()
+	ends := make([]int64, r.stream.Partitions)
+	for p, end := range durable.reached {
+		ends[p] = end
+	}
+	frontierErr := in.journal.appendFrontier(ctx, frontier{
+		Pipeline: in.pipeline, Source: in.entry.Name, Stream: r.stream.Name, StreamID: r.stream.ID,
+		Stamp: promise.stamp, Ends: ends, Closed: closed,
+	})
+	c := sourceCheckpoint{StreamID: r.stream.ID, Position: durable.resume, Ends: durable.ends, Stamp: promise.stamp, Pending: promise.pending}
+	moved := c.Position != r.saved.Position || !maps.Equal(c.Ends, r.saved.Ends) || len(c.Pending) != len(r.saved.Pending)
+	if !moved || !promise.complete {
+		return frontierErr
+	}
+	return errors.Join(frontierErr, in.save(ctx, r, c))
+}
+
+// moveIdleEnds moves the ends on while the source is silent and others append to the
+// stream, so that the tail that a restart reads stays short.
+func (in *ingest) moveIdleEnds(ctx context.Context, r *sourceRun) {
+	before := r.flight.opened()
+	if !r.flight.idle() {
+		return
+	}
+	ends, err := in.journal.Ends(ctx, r.stream.Name)
+	if err != nil {
+		return
+	}
+	r.flight.advance(before, ofStream(ends, r.stream.Name))
+}
+
+func (in *ingest) save(ctx context.Context, r *sourceRun, c sourceCheckpoint) error {
+	if err := in.journal.saveSource(ctx, r.group, r.stream.Name, c); err != nil {
+		return err
+	}
+	r.saved = c
+	in.mu.Lock()
+	in.last = c
+	in.mu.Unlock()
+	return nil
+}

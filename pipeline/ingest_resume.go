@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// resumed is what a source goes on from.
+type resumed struct {
+	checkpoint sourceCheckpoint
+	seen       seen
+}
+
+// resume finds out where the source goes on and what the journal holds behind its
+// checkpoint.
+func (in *ingest) resume(ctx context.Context, stream StreamInfo) (resumed, error) {
+	group := sourceGroup(in.pipeline, in.entry.Name)
+	c, ok, err := in.journal.loadSource(ctx, group, stream.Name)
+	if err != nil {
+		return resumed{}, err
+	}
+	all, err := in.journal.Ends(ctx, stream.Name)
+	if err != nil {
+		return resumed{}, err
+	}
+	ends := ofStream(all, stream.Name)
+	kept, err := in.journal.Starts(ctx, stream.Name)
+	if err != nil {
+		return resumed{}, err
+	}
+	starts := ofStream(kept, stream.Name)
+	switch {
+	case !ok:
+		in.log.Info("source starts as the file says: it has no checkpoint yet")
+		c = sourceCheckpoint{StreamID: stream.ID, Ends: ends}
+	case c.StreamID != stream.ID:
+		in.log.Warn("the stream was deleted and made again since the source's checkpoint; what it had appended is gone", "stream", stream.Name)
+		c.StreamID, c.Ends = stream.ID, starts
+	}
+	if err := in.checkEnds(&c, starts, ends, stream.Name); err != nil {
+		return resumed{}, err
+	}
+	r := resumed{checkpoint: c}
+	from, err := in.startSeen(ctx, &r, stream, starts, ends)
+	if err != nil {
+		return resumed{}, err
+	}
+	if err := in.readTail(ctx, &r, stream, from, ends); err != nil {
+		return resumed{}, err
+	}
+	if !ok {
+		// From now on a crash resumes here, and finds what was emitted before it.
+		if err := in.journal.saveSource(ctx, group, stream.Name, r.checkpoint); err != nil {
+			return resumed{}, err
+		}
+	}
+	return r, nil
+}
+
+// checkEnds holds the checkpoint's ends against what the journal has.
+func (in *ingest) checkEnds(c *sourceCheckpoint, starts, ends map[int32]int64, stream string) error {
+	if c.Ends == nil {
+		c.Ends = map[int32]int64{}
+	}
+	for p, end := range ends {
+		at, known := c.Ends[p]
+		switch {
+		case !known:
+			c.Ends[p] = starts[p] // a partition added since
+		case at > end:
+			return &StopError{
+				Code: "journal-shorter", Where: fmt.Sprintf("%s/%d: ends at %d, the source's checkpoint at %d", stream, p, end, at),
+				Fix: "restore the journal, or delete the consumer group " + sourceGroup(in.pipeline, in.entry.Name) + " to start the source as the file says",
+				Err: errJournalShorter,
+			}
+		case at < starts[p]:
+			in.log.Warn("records behind the source's checkpoint have expired; those it had appended may come a second time", "stream", stream, "partition", p, "checkpoint", at, "start", starts[p])
+			c.Ends[p] = starts[p]
+		}
+	}
+	return nil
+}
+
+// startSeen prepares the set of positions and says from where to fill it.
+func (in *ingest) startSeen(ctx context.Context, r *resumed, stream StreamInfo, starts, ends map[int32]int64) (map[int32]int64, error) {
+	d, ok := in.source.(Deduper)
+	if !ok {
+		r.seen = newSeenOnce(r.checkpoint.Pending)
+		return r.checkpoint.Ends, nil
+	}
+	width := d.DedupeWindow().Microseconds()
+	r.seen = newSeenWindow(width)
+	from := map[int32]int64{}
+	// A minute more makes up for clocks of writers that differ.
+	since := time.Now().UnixMicro() - width - time.Minute.Microseconds()
+	for p := range ends {
+		first, err := in.journal.firstStamped(ctx, Partition{Stream: stream.Name, Number: p}, starts[p], r.checkpoint.Ends[p], since)
+		if err != nil {
+			return nil, err
+		}
+		from[p] = first
+	}
+	return from, nil
+}
+
+// readTail takes in the source's own positions from the given offsets on, and the
+// greatest stamp of all writers.
+func (in *ingest) readTail(ctx context.Context, r *resumed, stream StreamInfo, from, ends map[int32]int64) error {
+	highest, err := in.journal.highestFrontier(ctx, stream)
+	if err != nil {
+		return err
+	}
+	highest = max(highest, r.checkpoint.Stamp)
+	names := interner{}
+	note := func(k *kgo.Record) error {
+		record := fromKafka(k, names)
+		if header(k, HeaderStamp) != nil {
+			highest = max(highest, record.Stamp)
+		}
+		if record.Source == in.entry.Name && record.Position != "" {
+			r.seen.note(record.Position, record.Stamp)
+		}
+		return nil
+	}
+	if err := in.journal.read(ctx, stream.Name, from, ends, note); err != nil {
+		return err
+	}
+	// Where the tail is empty, the last record before it still has a stamp to go above.
+	for p, end := range ends {
+		if from[p] < end || end == 0 {
+			continue
+		}
+		k, err := in.journal.recordAt(ctx, Partition{Stream: stream.Name, Number: p}, end-1, end)
+		if err != nil {
+			return err
+		}
+		if k != nil && header(k, HeaderStamp) != nil {
+			highest = max(highest, fromKafka(k, names).Stamp)
+		}
+	}
+	r.checkpoint.Stamp = highest
+	in.journal.stamper(stream.Name).raise(highest)
+	return nil
+}

@@ -1,0 +1,220 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// Streams that Daybook keeps for itself.
+const (
+	CheckpointStream = "daybook.checkpoints" // checkpoints too long for an offset commit
+	FrontierStream   = "daybook.frontier"    // how far sources got, see frontier
+)
+
+// DeadStream returns the stream of the records that a sink's destination refused.
+func DeadStream(pipeline, sink string) string { return "daybook.dead." + pipeline + "." + sink }
+
+// LateStream returns the stream of the records that came too late for a sink.
+func LateStream(pipeline, sink string) string { return "daybook.late." + pipeline + "." + sink }
+
+// StreamInfo is what a client needs to know of a stream.
+type StreamInfo struct {
+	Name       string
+	ID         string // of this very stream, not of another that had its name
+	Partitions int
+	// MaxMessage is the greatest batch that the stream takes, in bytes.
+	MaxMessage int
+	// AppendTime says that the journal replaces timestamps by its own.
+	AppendTime bool
+}
+
+// streamSpec is what a stream is to be like where it is made.
+type streamSpec struct {
+	name       string
+	partitions int
+	retain     RetainConfig
+	mode       string
+}
+
+// Ensure makes the stream where it is missing, with the journal's retention and
+// durability, and describes it as it is.
+func (j *Journal) Ensure(ctx context.Context, stream string, partitions int) (StreamInfo, error) {
+	return j.ensure(ctx, streamSpec{name: stream, partitions: partitions, retain: j.options.Retain, mode: j.options.Mode})
+}
+
+// ensureOwn makes one of Daybook's own streams where it is missing: one partition,
+// kept for the given time, or for ever where that is zero.
+func (j *Journal) ensureOwn(ctx context.Context, stream string, keep time.Duration) error {
+	j.mu.Lock()
+	known := j.ensured[stream]
+	j.mu.Unlock()
+	if known {
+		return nil
+	}
+	if _, err := j.ensure(ctx, streamSpec{name: stream, partitions: 1, retain: RetainConfig{Time: keep}, mode: "durable"}); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.ensured[stream] = true
+	j.mu.Unlock()
+	return nil
+}
+
+func (j *Journal) ensure(ctx context.Context, s streamSpec) (StreamInfo, error) {
+	info, err := j.Stream(ctx, s.name)
+	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return info, err
+	}
+	err = j.create(ctx, s)
+	if errors.Is(err, kerr.InvalidConfig) { // not a Daybook
+		s.mode = ""
+		err = j.create(ctx, s)
+	}
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return StreamInfo{}, fmt.Errorf("making stream %s: %w", s.name, err)
+	}
+	// A cluster tells its nodes one after the other.
+	for {
+		info, err = j.Stream(ctx, s.name)
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return info, err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return info, err
+		}
+	}
+}
+
+func (j *Journal) create(ctx context.Context, s streamSpec) error {
+	config := map[string]*string{
+		"message.timestamp.type": text("CreateTime"),
+		"retention.ms":           text("-1"),
+		"retention.bytes":        text("-1"),
+		"cleanup.policy":         text("delete"),
+	}
+	if s.retain.Time > 0 {
+		config["retention.ms"] = text(strconv.FormatInt(s.retain.Time.Milliseconds(), 10))
+	}
+	if s.retain.Size > 0 {
+		config["retention.bytes"] = text(strconv.FormatInt(s.retain.Size, 10))
+	}
+	if s.mode != "" {
+		config["daybook.durability"] = text(s.mode)
+	}
+	_, err := j.admin.CreateTopic(ctx, int32(s.partitions), -1, config, s.name)
+	return err
+}
+
+func text(s string) *string { return &s }
+
+// Stream describes a stream. The error is kerr.UnknownTopicOrPartition where there is
+// none of that name.
+func (j *Journal) Stream(ctx context.Context, name string) (StreamInfo, error) {
+	topics, err := j.admin.ListTopics(ctx, name)
+	if err != nil {
+		return StreamInfo{}, fmt.Errorf("asking for stream %s: %w", name, err)
+	}
+	t := topics[name]
+	if t.Err == nil && len(t.Partitions) == 0 {
+		t.Err = kerr.UnknownTopicOrPartition
+	}
+	if t.Err != nil {
+		return StreamInfo{}, fmt.Errorf("asking for stream %s: %w", name, t.Err)
+	}
+	info := StreamInfo{Name: name, ID: t.ID.String(), Partitions: len(t.Partitions), MaxMessage: defaultMaxMessage}
+	j.describe(ctx, &info)
+	return info, nil
+}
+
+// defaultMaxMessage is Kafka's limit where a stream does not say its own.
+const defaultMaxMessage = 1_048_588
+
+// describe fills in what the stream's settings say. A broker may refuse to show
+// them; then the defaults of Kafka stand.
+func (j *Journal) describe(ctx context.Context, info *StreamInfo) {
+	all, err := j.admin.DescribeTopicConfigs(ctx, info.Name)
+	if err != nil {
+		return
+	}
+	config, err := all.On(info.Name, nil)
+	if err != nil || config.Err != nil {
+		return
+	}
+	for _, c := range config.Configs {
+		switch c.Key {
+		case "max.message.bytes":
+			if n, err := strconv.Atoi(c.MaybeValue()); err == nil && n > 0 {
+				info.MaxMessage = n
+			}
+		case "message.timestamp.type":
+			info.AppendTime = c.MaybeValue() == "LogAppendTime"
+		}
+	}
+}
+
+// Streams returns the names of all streams, sorted.
+func (j *Journal) Streams(ctx context.Context) ([]string, error) {
+	topics, err := j.admin.ListTopics(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing streams: %w", err)
+	}
+	return slices.Sorted(maps.Keys(topics)), nil
+}
+
+// Ends returns the offset behind the last record of each partition: what a reader
+// that sees everything may have to wait for.
+func (j *Journal) Ends(ctx context.Context, streams ...string) (map[Partition]int64, error) {
+	return offsets(j.admin.ListEndOffsets(ctx, streams...))
+}
+
+// CommittedEnds returns the offset behind the last record of each partition that
+// belongs to no transaction still open.
+func (j *Journal) CommittedEnds(ctx context.Context, streams ...string) (map[Partition]int64, error) {
+	return offsets(j.admin.ListCommittedOffsets(ctx, streams...))
+}
+
+// Starts returns the offset of the first record of each partition that is still kept.
+func (j *Journal) Starts(ctx context.Context, streams ...string) (map[Partition]int64, error) {
+	return offsets(j.admin.ListStartOffsets(ctx, streams...))
+}
+
+// FirstAfter returns the first offset of each partition whose record's event time is
+// at or after t, and the partition's end where there is none.
+func (j *Journal) FirstAfter(ctx context.Context, t time.Time, streams ...string) (map[Partition]int64, error) {
+	// Kafka knows milliseconds: start at the one that t is in.
+	return offsets(j.admin.ListOffsetsAfterMilli(ctx, t.UnixMilli(), streams...))
+}
+
+func offsets(listed kadm.ListedOffsets, err error) (map[Partition]int64, error) {
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for offsets: %w", err)
+	}
+	out := map[Partition]int64{}
+	listed.Each(func(o kadm.ListedOffset) {
+		out[Partition{Stream: o.Topic, Number: o.Partition}] = o.Offset
+	})
+	return out, nil
+}
+
+// pause waits, or returns ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
