@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -39,7 +38,7 @@ func Streams(ctx context.Context, where Where, own bool, log *slog.Logger) (list
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !own && strings.HasPrefix(n, "daybook.") })
+	names = slices.DeleteFunc(names, func(n string) bool { return !own && pipeline.IsInternal(n) })
 	slices.Sort(names)
 	for _, name := range names {
 		info, err := streamInfo(ctx, j, name)
