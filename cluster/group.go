@@ -119,9 +119,6 @@ func (g *Group) Retain() (int, error) {
 	return g.journal.Retain()
 }
 
-// Journal is the group's journal: reads go there.
-func (g *Group) Journal() *storage.Journal { return g.journal }
-
 // Close answers what is queued with ErrGroupClosed, waits for what is proposed, and closes the journal.
 func (g *Group) Close() error {
 	if !g.beginStop() {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/hashicorp/raft"
@@ -40,5 +41,22 @@ func (f journalFSM) Restore(r io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
-	return f.journal.Reset(state)
+	had, err := f.journal.LastIndex()
+	if err != nil {
+		return err
+	}
+	if err := f.journal.Reset(state); err != nil {
+		return err
+	}
+	if at := f.journal.Front().Index; had > at {
+		// Raft 1.8.0 keeps its old last index through this, refuses every entry that follows and is sent the snapshot
+		// for ever. A new instance over the journal, which is in order, does not.
+		err := fmt.Errorf("%w: a leader's log begins at entry %d, this one's ended at %d and was never committed; it was given up", ErrReopen, at+1, had)
+		f.journal.Fail(err)
+		return err
+	}
+	return nil
 }
+
+// ErrReopen ends a group that is in order, but has to be closed and opened again to go on.
+var ErrReopen = errors.New("group has to be opened again")

@@ -186,3 +186,16 @@ func (m *member) stop() error {
 	m.shutdown()
 	return m.journal.Close()
 }
+
+// AddVoter makes another member a voter, or adds it as one. Only the leader can.
+func (m *member) AddVoter(id, address string, timeout time.Duration) error {
+	return appendErr(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout).Error())
+}
+
+// RemoveMember takes a member out. Only the leader can.
+func (m *member) RemoveMember(id string, timeout time.Duration) error {
+	return appendErr(m.raft.RemoveServer(raft.ServerID(id), 0, timeout).Error())
+}
+
+// Journal is the group's log: reads of a [Group] go there.
+func (m *member) Journal() *storage.Journal { return m.journal }

@@ -395,3 +395,14 @@ func TestManyIdleGroupsAreCheap(t *testing.T) {
 		t.Errorf("ten journals of one record take %d bytes of disk", bytes)
 	}
 }
+
+// idempotent is a batch of one record of a producer.
+func idempotent(producer int64, sequence int32) []byte {
+	b := record("from a producer")
+	be := binary.BigEndian
+	be.PutUint64(b[43:], uint64(producer))
+	be.PutUint16(b[51:], 0)
+	be.PutUint32(b[53:], uint32(sequence))
+	be.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}

@@ -18,7 +18,7 @@ type frontSnapshots struct {
 	journal *storage.Journal
 
 	mu       sync.Mutex
-	received map[string][]byte // by id, until restored; guarded by mu
+	received map[string]*frontSink // by id, until restored; guarded by mu
 }
 
 var _ raft.SnapshotStore = (*frontSnapshots)(nil)
@@ -44,11 +44,12 @@ func frontMeta(f storage.Front) *raft.SnapshotMeta {
 // Open implements raft.SnapshotStore.
 func (s *frontSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
-	state, ok := s.received[id]
+	k, ok := s.received[id]
 	delete(s.received, id)
 	s.mu.Unlock()
 	if ok {
-		return nil, io.NopCloser(bytes.NewReader(state)), nil
+		k.meta.Size = int64(k.Len())
+		return &k.meta, io.NopCloser(bytes.NewReader(k.Bytes())), nil
 	}
 	f := s.journal.Front()
 	if id != frontID(f.Index, f.Term) {
@@ -58,19 +59,22 @@ func (s *frontSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, err
 }
 
 // Create implements raft.SnapshotStore: it takes what a leader sends.
-func (s *frontSnapshots) Create(_ raft.SnapshotVersion, index, term uint64, _ raft.Configuration, _ uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	return &frontSink{store: s, id: frontID(index, term) + "-received"}, nil
+func (s *frontSnapshots) Create(version raft.SnapshotVersion, index, term uint64, conf raft.Configuration, confIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	return &frontSink{store: s, meta: raft.SnapshotMeta{
+		Version: version, ID: frontID(index, term) + "-received", Index: index, Term: term,
+		Configuration: conf, ConfigurationIndex: confIndex,
+	}}, nil
 }
 
 // frontSink collects a snapshot in memory.
 type frontSink struct {
 	bytes.Buffer
 	store *frontSnapshots
-	id    string
+	meta  raft.SnapshotMeta
 }
 
 // ID implements raft.SnapshotSink.
-func (s *frontSink) ID() string { return s.id }
+func (s *frontSink) ID() string { return s.meta.ID }
 
 // Cancel implements raft.SnapshotSink.
 func (s *frontSink) Cancel() error { return nil }
@@ -80,8 +84,8 @@ func (s *frontSink) Close() error {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	if s.store.received == nil {
-		s.store.received = map[string][]byte{}
+		s.store.received = map[string]*frontSink{}
 	}
-	s.store.received[s.id] = s.Bytes()
+	s.store.received[s.meta.ID] = s
 	return nil
 }

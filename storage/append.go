@@ -165,10 +165,14 @@ func (j *Journal) buildFrame(l *raft.Log) error {
 
 // header starts a frame behind the tail.
 func (j *Journal) header(l *raft.Log, typ frameType) frameHeader {
-	return frameHeader{
+	h := frameHeader{
 		typ: typ, index: l.Index, term: l.Term, position: j.tail.pos, prevCRC: j.tail.crc,
 		stamp: max(j.tail.stamp, j.o.Now().UnixMicro()),
 	}
+	if l.Index == 1 && typ == frameConfig {
+		h.stamp = 0 // each member writes the group's first entry itself, and the frames must be the same
+	}
+	return h
 }
 
 // buildOpaque makes a frame with a payload that is not looked into.

@@ -1,0 +1,332 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// frameTransport is a transport within the process that hands over frames as a network transport does: whole, in the
+// entries' Extensions, read from the sender's journal. It refuses an entry whose frame is gone.
+type frameTransport struct {
+	*raft.InmemTransport
+	mu      sync.Mutex
+	journal *storage.Journal
+}
+
+func newFrameTransport(id string) *frameTransport {
+	_, trans := raft.NewInmemTransportWithTimeout(raft.ServerAddress(id), 2*time.Second)
+	return &frameTransport{InmemTransport: trans}
+}
+
+func (t *frameTransport) withFrames(args *raft.AppendEntriesRequest) (*raft.AppendEntriesRequest, error) {
+	t.mu.Lock()
+	j := t.journal
+	t.mu.Unlock()
+	if j == nil && len(args.Entries) > 0 {
+		return nil, errors.New("the journal is not known yet")
+	}
+	sent := *args
+	sent.Entries = make([]*raft.Log, len(args.Entries))
+	for i, e := range args.Entries {
+		frame, err := j.Frame(e.Index)
+		if err != nil {
+			return nil, fmt.Errorf("frame of entry %d: %w", e.Index, err)
+		}
+		sent.Entries[i] = &raft.Log{Index: e.Index, Term: e.Term, Type: e.Type, Extensions: frame}
+		if e.Type == raft.LogConfiguration {
+			sent.Entries[i].Data = e.Data // raft looks into the received entry
+		}
+	}
+	return &sent, nil
+}
+
+func (t *frameTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	sent, err := t.withFrames(args)
+	if err != nil {
+		return err
+	}
+	return t.InmemTransport.AppendEntries(id, to, sent, resp)
+}
+
+func (t *frameTransport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := t.InmemTransport.AppendEntriesPipeline(id, to)
+	return &framePipeline{AppendPipeline: p, trans: t}, err
+}
+
+type framePipeline struct {
+	raft.AppendPipeline
+	trans *frameTransport
+}
+
+func (p *framePipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	sent, err := p.trans.withFrames(args)
+	if err != nil {
+		return nil, err
+	}
+	return p.AppendPipeline.AppendEntries(sent, resp)
+}
+
+var _ io.Closer = (*frameTransport)(nil)
+
+// members are the members of one group.
+type members struct {
+	t      *testing.T
+	opts   storage.Options
+	peers  []raft.Server
+	groups map[string]*cluster.Group
+	trans  map[string]*frameTransport
+	dirs   map[string]string
+}
+
+func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
+	m := &members{t: t, opts: o, groups: map[string]*cluster.Group{}, trans: map[string]*frameTransport{}, dirs: map[string]string{}}
+	for _, id := range ids {
+		m.peers = append(m.peers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	for _, id := range ids {
+		m.start(id, m.peers)
+	}
+	return m
+}
+
+func (m *members) start(id string, peers []raft.Server) {
+	if m.dirs[id] == "" {
+		m.dirs[id] = m.t.TempDir()
+	}
+	tr := newFrameTransport(id)
+	m.trans[id] = tr
+	for other := range m.groups {
+		tr.Connect(raft.ServerAddress(other), m.trans[other].InmemTransport)
+		m.trans[other].Connect(raft.ServerAddress(id), tr.InmemTransport)
+	}
+	g := openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: time.Second, Journal: m.opts})
+	tr.mu.Lock()
+	tr.journal = g.Journal()
+	tr.mu.Unlock()
+	m.groups[id] = g
+}
+
+func (m *members) stop(id string) {
+	m.isolate(id)
+	must(m.t, m.groups[id].Close())
+	delete(m.groups, id)
+}
+
+func (m *members) isolate(id string) {
+	m.trans[id].DisconnectAll()
+	for other, tr := range m.trans {
+		if other != id {
+			tr.Disconnect(raft.ServerAddress(id))
+		}
+	}
+}
+
+func (m *members) rejoin(id string) {
+	for other := range m.groups {
+		if other != id {
+			m.trans[id].Connect(raft.ServerAddress(other), m.trans[other].InmemTransport)
+			m.trans[other].Connect(raft.ServerAddress(id), m.trans[id].InmemTransport)
+		}
+	}
+}
+
+// leader waits until one of the members that are not excluded leads.
+func (m *members) leader(except string) string {
+	m.t.Helper()
+	var found string
+	m.until("a leader", func() bool {
+		for id, g := range m.groups {
+			if _, self := g.Leader(); self && id != except {
+				found = id
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// until polls until a state is reached.
+func (m *members) until(what string, reached func() bool) {
+	m.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		if time.Now().After(deadline) {
+			m.t.Fatalf("waited in vain for %s", what)
+		}
+		<-tick.C
+	}
+}
+
+func (m *members) append(id string, n int, tag string) {
+	m.t.Helper()
+	for i := range n {
+		if _, err := put(m.groups[id], uint32(i%3), fmt.Sprint(tag, i)); err != nil {
+			m.t.Fatalf("appending to %s: %v", id, err)
+		}
+	}
+}
+
+// wantEqual waits until all members have the same log, and compares it byte for byte, frame by frame.
+func (m *members) wantEqual() {
+	m.t.Helper()
+	leader := m.leader("")
+	last := func(id string) uint64 {
+		i, _ := m.groups[id].Journal().LastIndex()
+		return i
+	}
+	end := func(id string) (all int64) {
+		for p := range uint32(3) {
+			_, e := m.groups[id].Journal().Bounds(p)
+			all += e
+		}
+		return all
+	}
+	for id := range m.groups {
+		m.until(id+" to catch up", func() bool { return last(id) == last(leader) && end(id) == end(leader) })
+	}
+	for id, g := range m.groups {
+		first, _ := g.Journal().FirstIndex()
+		lead, _ := m.groups[leader].Journal().FirstIndex()
+		for i := max(first, lead); i <= last(leader); i++ {
+			want, err := m.groups[leader].Journal().Frame(i)
+			must(m.t, err)
+			got, err := g.Journal().Frame(i)
+			must(m.t, err)
+			if !bytes.Equal(got, want) {
+				m.t.Fatalf("entry %d of %s differs from %s's", i, id, leader)
+			}
+		}
+		for p := range uint32(3) {
+			values(m.t, g.Journal(), p) // checks that offsets are dense
+		}
+	}
+}
+
+// The log is the journal: a leader with an uncommitted tail is cut off and comes back; all journals are byte-identical
+// and offsets dense, before and after a new start.
+func TestALeaderWithAnUncommittedTailRejoins(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t, storage.Options{SegmentBytes: 8 << 10}, "a", "b", "c")
+	old := m.leader("")
+	m.append(old, 60, "before")
+	m.isolate(old)
+	var lost sync.WaitGroup
+	outcomes := make(chan error, 40)
+	for i := range 40 { // stored by the old leader, never committed
+		lost.Go(func() {
+			_, err := put(m.groups[old], uint32(i%3), fmt.Sprint("lost", i))
+			outcomes <- err
+		})
+	}
+	next := m.leader(old)
+	m.append(next, 80, "after")
+	lost.Wait()
+	close(outcomes)
+	for err := range outcomes {
+		if !errors.Is(err, cluster.ErrUnknownOutcome) && !errors.Is(err, cluster.ErrNotLeader) {
+			t.Fatalf("append without a majority: got %v", err)
+		}
+	}
+	lastOld, _ := m.groups[old].Journal().LastIndex()
+	if lastOld < 62 {
+		t.Fatalf("the old leader's log ends at %d, the test wants an uncommitted tail", lastOld)
+	}
+	m.rejoin(old)
+	m.wantEqual()
+	m.append(m.leader(""), 30, "healed")
+	m.wantEqual()
+	for p := range uint32(3) {
+		for _, v := range values(t, m.groups[old].Journal(), p) {
+			if len(v) > 4 && v[:4] == "lost" {
+				t.Fatalf("partition %d has %q, which was never committed", p, v)
+			}
+		}
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		m.stop(id)
+		r, err := storage.Verify(m.dirs[id])
+		must(t, err)
+		if len(r.Problems) > 0 {
+			t.Errorf("member %s: %v", id, r.Problems)
+		}
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		m.start(id, nil)
+	}
+	m.wantEqual()
+}
+
+// Followers check and never assign: an idempotent producer gets the same answer from the next leader.
+func TestProducersSurviveAChangeOfLeader(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t, storage.Options{}, "a", "b", "c")
+	old := m.leader("")
+	m.append(old, 9, "x")
+	stop := func() { m.stop(old) }
+	sentBy := func(id string) *storage.Batch {
+		b := &storage.Batch{Partition: 1, Data: idempotent(77, 5)}
+		must(t, m.groups[id].AppendWait(context.Background(), []*storage.Batch{b}))
+		return b
+	}
+	first := sentBy(old)
+	stop()
+	next := m.leader(old)
+	var again *storage.Batch
+	m.until("the new leader to serve", func() bool {
+		b := &storage.Batch{Partition: 1, Data: idempotent(77, 5)}
+		again = b
+		return m.groups[next].AppendWait(context.Background(), []*storage.Batch{b}) == nil
+	})
+	if again.Err != nil || !again.Duplicate || again.Offset != first.Offset {
+		t.Errorf("got offset %d, duplicate %v, %v; want the original's %d", again.Offset, again.Duplicate, again.Err, first.Offset)
+	}
+}
+
+// A replica that comes when the front is gone gets the state at the front and the log behind it; it then counts like
+// any other.
+func TestANewReplicaJoinsAfterTheFrontWasTrimmed(t *testing.T) {
+	t.Parallel()
+	o := storage.Options{SegmentBytes: 8 << 10, Retention: storage.Retention{Bytes: 16 << 10}}
+	m := startMembers(t, o, "a", "b")
+	leader := m.leader("")
+	m.append(leader, 400, "old")
+	for _, g := range m.groups {
+		if n, err := g.Retain(); n == 0 || err != nil {
+			t.Fatalf("removed %d segments, %v; the test wants some", n, err)
+		}
+	}
+	m.start("c", nil)
+	must(t, m.groups[leader].AddVoter("c", "c", 10*time.Second))
+	m.append(leader, 30, "new")
+	m.wantEqual()
+	start, end := m.groups["c"].Journal().Bounds(0)
+	if wantStart, wantEnd := m.groups[leader].Journal().Bounds(0); end != wantEnd || start > end || start < wantStart-200 {
+		t.Errorf("new replica has %d to %d, the leader %d to %d", start, end, wantStart, wantEnd)
+	}
+	m.stop("c")
+	m.append(leader, 400, "more")
+	for _, g := range m.groups {
+		if _, err := g.Retain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.start("c", nil) // its log ends before the others' begin: a second snapshot over an old log
+	m.wantEqual()
+	m.stop("c")
+	m.start("c", nil)
+	m.wantEqual()
+}
