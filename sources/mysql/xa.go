@@ -1,0 +1,119 @@
+package mysql
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/daybook-data/daybook/pipeline"
+	"github.com/go-mysql-org/go-mysql/replication"
+)
+
+// The rows of an XA transaction are logged when it is prepared; whether they count is
+// logged later, in a transaction of its own. Until then they are held in memory, and
+// the source's position stays in front of them.
+
+// preparedXA is an XA transaction whose rows have been read.
+type preparedXA struct {
+	id    string
+	rows  []heldRows
+	bytes int
+}
+
+type heldRows struct {
+	header replication.EventHeader
+	event  rowsEvent
+	codec  *rowCodec
+}
+
+// maxHeld bounds the rows of one XA transaction.
+const maxHeld = 256 << 20
+
+func (x *preparedXA) hold(r *reader, h *replication.EventHeader, e rowsEvent, c *rowCodec) error {
+	if x.bytes += len(e.images); x.bytes > maxHeld {
+		return &pipeline.StopError{Code: "xa-too-large", Where: fmt.Sprintf("%s at %s", c.full, r.at),
+			Err: fmt.Errorf("the XA transaction %s has more than %d MiB of rows", x.id, maxHeld>>20),
+			Fix: "make the transaction smaller; to go on behind it, give the source another name to start anew with a snapshot"}
+	}
+	e.images = bytes.Clone(e.images)
+	x.rows = append(x.rows, heldRows{*h, e, c})
+	return nil
+}
+
+// xaStatement handles XA START, END, PREPARE, COMMIT and ROLLBACK.
+func (r *reader) xaStatement(h *replication.EventHeader, c *cursor) error {
+	verb := strings.ToUpper(c.peek(1).text)
+	var id strings.Builder
+	for _, t := range c.tokens[min(2, len(c.tokens)):] {
+		if t.is("ONE") || t.is("PHASE") {
+			break
+		}
+		id.WriteString(strings.ToLower(t.text))
+	}
+	if !r.tx.hasGTID && len(r.tx.id) == 0 {
+		r.begin(h, gtid{}, false)
+	}
+	switch verb {
+	case "START", "BEGIN":
+		r.tx.open = true
+		r.tx.xa = &preparedXA{id: id.String()}
+		return nil
+	case "COMMIT":
+		x := r.prepared[id.String()]
+		if x == nil && r.shadow == nil {
+			return &pipeline.StopError{Code: "xa-unknown", Where: r.at.String(),
+				Err: errors.New("an XA transaction was committed whose rows were logged before this source began to read"),
+				Fix: "give the source another name to start anew with a snapshot"}
+		}
+		if err := r.release(h, x); err != nil {
+			return err
+		}
+		delete(r.prepared, id.String())
+		return r.commit(h)
+	case "ROLLBACK":
+		delete(r.prepared, id.String())
+		return r.commit(h)
+	}
+	return nil
+}
+
+// prepare ends the part of an XA transaction that has its rows; for a transaction in
+// one phase that is the commit as well.
+func (r *reader) prepare(h *replication.EventHeader, b []byte) error {
+	x := r.tx.xa
+	if x == nil {
+		return r.commit(h)
+	}
+	onePhase := len(b) > 0 && b[0] != 0
+	if onePhase {
+		if err := r.release(h, x); err != nil {
+			return err
+		}
+		return r.commit(h)
+	}
+	if r.shadow == nil {
+		// From here on no place is safe to resume from: emit what is behind us first.
+		if r.moved {
+			if err := r.emit(); err != nil {
+				return err
+			}
+		}
+		r.prepared[x.id] = x
+	}
+	return r.commit(h)
+}
+
+// release emits held rows.
+func (r *reader) release(h *replication.EventHeader, x *preparedXA) error {
+	if x == nil {
+		return nil
+	}
+	for _, held := range x.rows {
+		held.header.Timestamp = h.Timestamp
+		if err := r.emitRows(&held.header, held.event, held.codec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
