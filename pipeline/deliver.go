@@ -2,12 +2,11 @@ package pipeline
 
 import (
 	"context"
-	"log/slog"
 )
 
 type deliver struct{}
 
-func newDeliver(j *Journal, f *File, entry *SinkEntry, once bool, log *slog.Logger) (*deliver, error) {
+func newDeliver(j *Journal, f *File, entry *SinkEntry, o WorkerOptions) (*deliver, error) {
 	return &deliver{}, nil
 }
 

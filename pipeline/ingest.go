@@ -15,9 +15,6 @@ import (
 // keepEvery is how often a source's checkpoint and frontier are written.
 const keepEvery = time.Second
 
-// graceTime is how long a source that was told to stop waits for what is under way.
-const graceTime = 5 * time.Second
-
 // settleTime is how long a run must go without an error to count as running, where
 // nothing was emitted that would show it.
 const settleTime = 3 * time.Second
@@ -29,6 +26,7 @@ type ingest struct {
 	entry    *SourceEntry
 	source   Source
 	log      *slog.Logger
+	grace    time.Duration
 
 	condition condition
 	count     sourceCounters
@@ -50,15 +48,15 @@ type sourceRun struct {
 }
 
 // newIngest opens the source of an entry.
-func newIngest(j *Journal, pipeline string, entry *SourceEntry, once bool, log *slog.Logger) (*ingest, error) {
-	log = log.With("source", entry.Name)
+func newIngest(j *Journal, pipeline string, entry *SourceEntry, o WorkerOptions) (*ingest, error) {
+	log := o.Log.With("source", entry.Name)
 	source, err := entry.Config.OpenSource(SourceEnv{
-		Pipeline: pipeline, Name: entry.Name, Stream: entry.Stream, Once: once, Log: log,
+		Pipeline: pipeline, Name: entry.Name, Stream: entry.Stream, Once: o.Once, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening source %s: %w", entry.Name, err)
 	}
-	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log}
+	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log, grace: o.Grace}
 	in.condition.set(StateStarting, nil)
 	return in, nil
 }
@@ -214,18 +212,23 @@ func (in *ingest) drive(ctx context.Context, r *sourceRun, from Position) error 
 	finish, cancel := context.WithCancel(ctx)
 	if ctx.Err() != nil {
 		cancel()
-		finish, cancel = context.WithTimeout(beside, graceTime)
+		finish, cancel = context.WithTimeout(beside, in.grace)
 	}
 	defer cancel()
 	flushErr := r.emitter.Flush(finish)
 	_ = r.emitter.client.Flush(finish) // those too whose flight has failed
+	if finish.Err() != nil {
+		endBeside() // it may hang on what can't be flushed
+	}
 	endKeeping()
 	keep.Wait()
 	if err == nil {
 		err = flushErr
 	}
-	if keepErr := in.keepOnce(finish, r, true); err == nil {
-		err = keepErr
+	if flushErr == nil {
+		if keepErr := in.keepOnce(finish, r, true); err == nil {
+			err = keepErr
+		}
 	}
 	r.flight.stop(errSourceRunOver)
 	endBeside()

@@ -172,7 +172,7 @@ func TestKilledSourceLosesAndRepeatsNothing(t *testing.T) {
 				slow := func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
 					return counting(total, &emitted)(ctx, from, paced{out})
 				}
-				w := worker(t, sourceFile(script{run: slow}, partitions(2)), j, pipeline.WorkerOptions{Once: true})
+				w := worker(t, sourceFile(script{run: slow}, partitions(2)), j, pipeline.WorkerOptions{Once: true, Grace: time.Millisecond})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- w.Run(ctx) }()

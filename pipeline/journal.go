@@ -135,9 +135,26 @@ func codec(name string) kgo.CompressionCodec {
 }
 
 // append appends records to partitions given in them and returns when they are
-// durable. It is for Daybook's own streams: nothing is deduplicated here.
+// durable. It is for Daybook's own streams: nothing is deduplicated here, and where ctx
+// ends first a record may or may not be there.
 func (j *Journal) append(ctx context.Context, records ...*kgo.Record) error {
-	return j.client.ProduceSync(ctx, records...).FirstErr()
+	// The client does not let go of a record that it may have sent, whatever its context
+	// says; so the records get none and the waiting ends by itself.
+	done := make(chan error, len(records))
+	for _, k := range records {
+		j.client.Produce(context.Background(), k, func(_ *kgo.Record, err error) { done <- err })
+	}
+	for range records {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-done:
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stamper returns the source of stamps that all writers of a stream in this process

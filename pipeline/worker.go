@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 )
 
 // WorkerOptions say which part of a pipeline a worker runs, and how.
@@ -16,6 +17,9 @@ type WorkerOptions struct {
 	// Once ends the run when everything that was there at its start has been moved:
 	// first the sources, then the sinks up to where these got.
 	Once bool
+	// Grace is how long a source or sink that is told to stop waits for what is under
+	// way; 0 is 5 s.
+	Grace time.Duration
 	// Log gets what someone should know; nil is silence.
 	Log *slog.Logger
 }
@@ -34,6 +38,9 @@ func NewWorker(f *File, j *Journal, o WorkerOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Grace == 0 {
+		o.Grace = 5 * time.Second
+	}
 	w := &Worker{pipeline: f.Pipeline, options: o}
 	if err := w.checkNames(f); err != nil {
 		return nil, err
@@ -42,7 +49,7 @@ func NewWorker(f *File, j *Journal, o WorkerOptions) (*Worker, error) {
 		if !w.wants(f.Sources[i].Name) {
 			continue
 		}
-		in, err := newIngest(j, f.Pipeline, &f.Sources[i], o.Once, o.Log)
+		in, err := newIngest(j, f.Pipeline, &f.Sources[i], o)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +59,7 @@ func NewWorker(f *File, j *Journal, o WorkerOptions) (*Worker, error) {
 		if !w.wants(f.Sinks[i].Name) {
 			continue
 		}
-		d, err := newDeliver(j, f, &f.Sinks[i], o.Once, o.Log)
+		d, err := newDeliver(j, f, &f.Sinks[i], o)
 		if err != nil {
 			return nil, err
 		}
