@@ -30,6 +30,9 @@ var (
 	ErrTransactionState = errors.New("transaction is in another state")
 	// ErrConflict: somebody else changed the transaction; read it and try again.
 	ErrConflict = errors.New("changed meanwhile")
+	// ErrReadOnly: the journal has met an error and takes nothing any more until the
+	// node is started anew; the cause is wrapped too.
+	ErrReadOnly = errors.New("journal is read-only")
 	// ErrClosed: the node is closing.
 	ErrClosed = errors.New("node is closed")
 )

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/daybook-data/daybook/storage"
@@ -144,14 +145,29 @@ func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appe
 	if err := b.Check(); err != nil {
 		return err
 	}
-	return g.Append(ctx, []*storage.Batch{b}, func(err error) {
+	err = g.Append(ctx, []*storage.Batch{b}, func(err error) {
 		if err == nil {
 			err = b.Err
 		}
-		a := Appended{BaseOffset: b.Offset, Err: err}
+		a := Appended{BaseOffset: b.Offset, Err: readOnly(g, err)}
 		a.LogStart, _ = g.Journal().Bounds(b.Partition)
 		done(a)
 	})
+	return readOnly(g, err)
+}
+
+// readOnly marks an error of a group that has ended by itself.
+func readOnly(g *Group, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := g.Err(); cause != nil {
+		return fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	}
+	if cause := g.Journal().Err(); cause != nil && !errors.Is(cause, storage.ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	}
+	return err
 }
 
 // LeaderEpoch is the epoch of the partition's leader, or -1 while its journal is

@@ -69,6 +69,8 @@ func storageCode(err error) int16 {
 		damage   *storage.DamageError
 	)
 	switch {
+	case errors.Is(err, cluster.ErrReadOnly):
+		return kerr.KafkaStorageError.Code
 	case errors.As(err, &sequence):
 		return kerr.OutOfOrderSequenceNumber.Code
 	case errors.As(err, &epoch):
@@ -89,7 +91,10 @@ func storageCode(err error) int16 {
 		// Clients retry it; KAFKA_STORAGE_ERROR would make them look for another
 		// leader first.
 		return kerr.NotEnoughReplicas.Code
-	case errors.Is(err, storage.ErrClosed), errors.Is(err, cluster.ErrClosed):
+	case errors.Is(err, cluster.ErrUnknownOutcome) && !errors.Is(err, cluster.ErrGroupClosed):
+		return kerr.RequestTimedOut.Code
+	case errors.Is(err, storage.ErrClosed), errors.Is(err, cluster.ErrClosed),
+		errors.Is(err, cluster.ErrGroupClosed), errors.Is(err, cluster.ErrNotLeader):
 		return kerr.NotLeaderForPartition.Code
 	}
 	return 0
