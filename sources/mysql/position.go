@@ -45,6 +45,8 @@ type waiting struct {
 	ID string `json:"id"`
 }
 
+func (w waiting) full() string { return w.DB + "." + w.Table }
+
 const resumeVersion = 1
 
 func (r *resume) encode() pipeline.Position {

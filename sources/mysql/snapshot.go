@@ -44,7 +44,15 @@ type snapshot struct {
 	retry time.Time
 
 	chunk *chunk // being held until the stream is at chunk.high
+	// seen holds, for each table that waits, the keys of rows that the stream has
+	// emitted: they need not be read. It spares repeats and nothing depends on it, so
+	// it is bounded and does not outlive the process.
+	seen     map[string]map[string]struct{}
+	seenKeys int
 }
+
+// maxSeen bounds the keys in snapshot.seen.
+const maxSeen = 1 << 20
 
 // chunk is what one SELECT returned.
 type chunk struct {
@@ -70,7 +78,11 @@ const (
 )
 
 func newSnapshot(r *reader, m *snapshotMark) *snapshot {
-	return &snapshot{r: r, wait: m.Wait, last: m.Last, rows: m.Rows, limit: r.cfg.ChunkRows}
+	s := &snapshot{r: r, wait: m.Wait, last: m.Last, rows: m.Rows, limit: r.cfg.ChunkRows, seen: map[string]map[string]struct{}{}}
+	for _, w := range m.Wait {
+		s.seen[w.full()] = map[string]struct{}{}
+	}
+	return s
 }
 
 // mark returns how far the snapshot is.
@@ -80,6 +92,12 @@ func (s *snapshot) mark() *snapshotMark {
 
 // touch is called for each change that the stream emits.
 func (s *snapshot) touch(table string, key []byte) {
+	if seen := s.seen[table]; seen != nil && key != nil && s.seenKeys < maxSeen {
+		if _, known := seen[string(key)]; !known {
+			seen[string(key)] = struct{}{}
+			s.seenKeys++
+		}
+	}
 	if s.chunk == nil || s.chunk.name != table {
 		return
 	}
@@ -114,12 +132,21 @@ func (s *snapshot) forget(n tableName) {
 	for i, w := range s.wait {
 		if s.r.reg.id(w.DB, w.Table) != n {
 			kept = append(kept, w)
-		} else if i == 0 {
+			continue
+		}
+		if i == 0 {
 			s.last, s.rows = nil, 0
 		}
+		s.unsee(w.full())
 	}
 	s.wait = kept
 	s.r.moved = true
+}
+
+// unsee drops what is remembered of a table.
+func (s *snapshot) unsee(table string) {
+	s.seenKeys -= len(s.seen[table])
+	delete(s.seen, table)
 }
 
 func (s *snapshot) current() tableName { return s.r.reg.id(s.wait[0].DB, s.wait[0].Table) }
@@ -127,7 +154,9 @@ func (s *snapshot) current() tableName { return s.r.reg.id(s.wait[0].DB, s.wait[
 // add queues a table, from its first row on.
 func (s *snapshot) add(n tableName, id string) {
 	s.forget(n)
-	s.wait = append(s.wait, waiting{DB: n.db, Table: n.table, ID: id})
+	w := waiting{DB: n.db, Table: n.table, ID: id}
+	s.wait = append(s.wait, w)
+	s.seen[w.full()] = map[string]struct{}{}
 }
 
 // boundary is called between two transactions, and when the stream has nothing to
@@ -280,6 +309,7 @@ func (s *snapshot) emitChunk() error {
 	s.rows += int64(len(c.rows))
 	s.last = c.last
 	if c.final {
+		s.unsee(s.wait[0].full())
 		s.wait = s.wait[1:]
 		s.last, s.rows = nil, 0
 	}
@@ -455,6 +485,9 @@ func (s *snapshot) collect(c *chunk, t *table, rows *sql.Rows) (n, size int, err
 		end := len(arena)
 		arena = c.codec.key(arena, arena)
 		row := chunkRow{key: arena[end:len(arena):len(arena)], row: arena[start:end:end]}
+		if _, emitted := s.seen[c.name][string(row.key)]; emitted {
+			row.row = nil
+		}
 		c.index[string(row.key)] = len(c.rows)
 		c.rows = append(c.rows, row)
 		key.keep(t, values)
