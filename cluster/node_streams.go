@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -97,6 +98,10 @@ func (n *Node) GrowStream(ctx context.Context, id StreamID, partitions int32) er
 	return err
 }
 
+// settledAtCreation are the settings that decide how a stream's journals are
+// opened.
+var settledAtCreation = []string{SettingJournals, SettingDurability}
+
 // ConfigChange is a change of a stream's settings.
 type ConfigChange struct {
 	Set    map[string]string
@@ -116,23 +121,25 @@ func (n *Node) ConfigureStream(ctx context.Context, id StreamID, change ConfigCh
 	if err := CheckConfig(change.Set); err != nil {
 		return err
 	}
-	if v, ok := change.Set[SettingJournals]; ok && v != s.Value(SettingJournals) {
-		return fmt.Errorf("%w: %s can be set only when the stream is created", ErrInvalidConfig, SettingJournals)
+	set := maps.Clone(change.Set)
+	if set == nil {
+		set = map[string]string{}
+	}
+	for _, name := range settledAtCreation {
+		if v, ok := change.Set[name]; ok && v != s.Value(name) {
+			return fmt.Errorf("%w: %s can be set only when the stream is created", ErrInvalidConfig, name)
+		}
+		if v, given := s.Config[name]; change.Replace && given {
+			set[name] = v // belongs to the stream for good
+		}
 	}
 	for _, name := range change.Delete {
-		if _, known := FindSetting(name); !known || name == SettingJournals {
+		if _, known := FindSetting(name); !known || slices.Contains(settledAtCreation, name) {
 			return fmt.Errorf("%w: %q cannot be removed", ErrInvalidConfig, name)
 		}
 	}
 	if change.ValidateOnly {
 		return nil
-	}
-	set := maps.Clone(change.Set)
-	if v, given := s.Config[SettingJournals]; change.Replace && given {
-		if set == nil {
-			set = map[string]string{}
-		}
-		set[SettingJournals] = v // belongs to the stream for good
 	}
 	_, err := n.proposer.propose(ctx, command{ConfigureStream: &configureStream{
 		ID: id, Set: set, Delete: change.Delete, Replace: change.Replace,

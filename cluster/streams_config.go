@@ -55,7 +55,7 @@ func Settings() []Setting {
 	return []Setting{
 		{SettingCleanupPolicy, "delete", KindList, "delete removes old records; compact keeps the whole stream, which holds the last record of every key.", listOf("delete", "compact")},
 		{"compression.type", "producer", KindString, "Batches are stored as the producer compressed them.", oneOf("producer")},
-		{SettingDurability, "durable", KindString, "durable: on stable storage on a majority before the answer; replicated: in the memory of a majority.", oneOf("durable", "replicated")},
+		{SettingDurability, "durable", KindString, "durable: on stable storage on a majority before the answer; replicated: in the memory of a majority. Settable only when the stream is created.", oneOf("durable", "replicated")},
 		{SettingJournals, "1", KindInt, "How many journals the partitions share; settable only when the stream is created.", between(1, maxJournals)},
 		{"delete.retention.ms", "86400000", KindLong, "Kept and reported; Daybook does not compact.", atLeast(0)},
 		{"file.delete.delay.ms", "60000", KindLong, "Kept and reported.", atLeast(0)},

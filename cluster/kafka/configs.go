@@ -63,7 +63,7 @@ func topicConfigs(stream *cluster.Stream, req *kmsg.DescribeConfigsRequest) []km
 		config.Source = source(stream, setting.Name)
 		config.IsDefault = config.Source == kmsg.ConfigSourceDefaultConfig
 		config.ConfigType = kmsg.ConfigType(setting.Kind)
-		config.ReadOnly = setting.Name == cluster.SettingJournals
+		config.ReadOnly = setting.Name == cluster.SettingJournals || setting.Name == cluster.SettingDurability
 		if req.IncludeDocumentation {
 			config.Documentation = kmsg.StringPtr(setting.Doc)
 		}
