@@ -25,7 +25,7 @@ type client struct {
 
 func newClient(c *Config) (*client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ForceAttemptHTTP2 = false // one request at a time gains nothing from it
+	transport.DisableCompression = !c.Compress
 	options := []es.Option{
 		es.WithAddresses(c.URLs...),
 		es.WithDisableMetaHeader(),

@@ -52,7 +52,7 @@ func (p *place) Break(*testing.T) func() {
 
 // Refuse makes the index by hand, its values numbers.
 func (p *place) Refuse(t *testing.T, _ sinktest.Row) {
-	p.node.must(t, "PUT", "/"+p.prefix+"-things", `{"mappings":{"properties":{"v":{"type":"integer"}}}}`)
+	p.node.must(t, "PUT", "/"+p.prefix+"-orders", `{"mappings":{"properties":{"v":{"type":"integer"}}}}`)
 }
 
 func (p *place) Contents(t *testing.T) []sinktest.Row {

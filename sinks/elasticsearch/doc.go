@@ -26,6 +26,10 @@
 // checks that the indices are still those that it began with: if one was deleted, and made
 // anew by the write that followed, it stops with the code target-lost.
 //
+// Which indices a sink has begun stands in the hidden index daybook-sinks. So an index that
+// was deleted while the sink was not running stops it with target-lost, too, instead of
+// being made anew and filled from the middle.
+//
 // Index names are lower case in Elasticsearch: capital letters are made small, and two
 // names that differ in nothing else stop the sink. Other names that Elasticsearch does not
 // take reject their record.

@@ -37,13 +37,16 @@ type meta struct {
 	Tables map[string]string `json:"tables"`
 }
 
-func newMeta(env pipeline.SinkEnv, name string) meta {
+func newMeta(env pipeline.SinkEnv, name, table string) meta {
 	m := meta{
 		Pipeline: env.Pipeline, Sink: env.Name, Epoch: env.Epoch, Name: name,
 		Streams: map[string]string{}, Tables: map[string]string{},
 	}
 	for _, s := range env.Streams {
 		m.Streams[s.Name] = s.ID
+	}
+	if table != "" {
+		m.Tables[table] = ""
 	}
 	return m
 }

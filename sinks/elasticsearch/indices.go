@@ -22,6 +22,7 @@ type indexBody struct {
 // first document.
 type indices struct {
 	client    *client
+	registry  registry
 	env       pipeline.SinkEnv
 	body      indexBody
 	gcDeletes time.Duration
@@ -31,12 +32,15 @@ type indices struct {
 }
 
 func newIndices(c *client, env pipeline.SinkEnv, body indexBody, gcDeletes time.Duration) *indices {
-	return &indices{client: c, env: env, body: body, gcDeletes: gcDeletes, known: map[string]*index{}, touched: map[string]*index{}}
+	return &indices{
+		client: c, registry: registry{client: c, env: env}, env: env, body: body, gcDeletes: gcDeletes,
+		known: map[string]*index{}, touched: map[string]*index{},
+	}
 }
 
 // prepareFor returns the index of an operation, ready to take it.
 func (x *indices) prepareFor(ctx context.Context, o *operation) (*index, error) {
-	i, err := x.prepare(ctx, o.index)
+	i, err := x.prepare(ctx, o.index, o.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +56,16 @@ func (x *indices) prepareFor(ctx context.Context, o *operation) (*index, error) 
 }
 
 // prepare returns the index of the given name, as the template gives it. It makes the
-// index where there is none and refuses one that is not ours.
-func (x *indices) prepare(ctx context.Context, name string) (*index, error) {
+// index, for a first table if that is known, where there is none, and refuses one that is
+// not ours.
+func (x *indices) prepare(ctx context.Context, name, table string) (*index, error) {
 	lower, err := indexName(name)
 	if err != nil {
 		return nil, err // plan lets no such name through
 	}
 	i := x.known[lower]
 	if i == nil {
-		if i, err = x.claim(ctx, lower, name); err != nil {
+		if i, err = x.claim(ctx, lower, newMeta(x.env, name, table)); err != nil {
 			return nil, err
 		}
 		x.known[lower] = i
@@ -76,33 +81,57 @@ func (x *indices) prepare(ctx context.Context, name string) (*index, error) {
 }
 
 // claim finds or makes the index and puts our mark on it.
-func (x *indices) claim(ctx context.Context, lower, name string) (*index, error) {
+func (x *indices) claim(ctx context.Context, lower string, ours meta) (*index, error) {
 	i, err := x.load(ctx, lower)
+	if err == nil && i != nil && i.meta.Streams != nil {
+		return i, x.check(ctx, i)
+	}
+	if err == nil {
+		err = x.checkNew(ctx, lower)
+	}
 	if err == nil && i == nil {
-		if len(x.env.Cursor) > 0 {
-			x.env.Log.Warn("making an index though the sink has written before: if this one was deleted, replay it from the start", "index", lower)
-		}
-		if err = x.create(ctx, lower, name); err == nil {
-			i, err = x.load(ctx, lower)
-		}
-		if err == nil && i == nil {
-			err = fmt.Errorf("index %s is missing right after it was made", lower)
-		}
+		i, err = x.create(ctx, lower, ours)
+	} else if err == nil {
+		err = x.adopt(ctx, i, ours)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("preparing index %s: %w", lower, err)
+	if err == nil {
+		err = x.registry.add(ctx, i)
 	}
-	if i.meta.Streams == nil {
-		if err := x.adopt(ctx, i, name); err != nil {
-			return nil, err
-		}
-		return i, nil
+	if err != nil && !errors.As(err, new(*pipeline.StopError)) {
+		err = fmt.Errorf("preparing index %s: %w", lower, err)
 	}
-	return i, x.check(ctx, i)
+	return i, err
 }
 
-// create makes an index; that another worker was quicker is no error.
-func (x *indices) create(ctx context.Context, lower, name string) error {
+// checkNew makes sure that an index which is not there, or not ours, never was.
+func (x *indices) checkNew(ctx context.Context, name string) error {
+	if len(x.env.Cursor) == 0 {
+		return nil // a first run, or the replay that makes good for a loss
+	}
+	known, err := x.registry.knows(ctx, name)
+	if err == nil && known {
+		return lost(name, "the sink has written to it before, and it was deleted or replaced since")
+	}
+	return err
+}
+
+// create makes an index, unless another worker just did, and returns what is there.
+func (x *indices) create(ctx context.Context, lower string, ours meta) (*index, error) {
+	if err := x.put(ctx, lower, ours); err != nil && errorType(err) != "resource_already_exists_exception" {
+		return nil, err
+	}
+	i, err := x.load(ctx, lower)
+	if err == nil && i == nil {
+		err = errors.New("it is missing right after it was made")
+	}
+	if err == nil && i.meta.Streams == nil {
+		err = x.adopt(ctx, i, ours)
+	}
+	return i, err
+}
+
+// put makes an index.
+func (x *indices) put(ctx context.Context, lower string, ours meta) error {
 	body := indexBody{Settings: map[string]any{}, Mappings: map[string]any{}}
 	for k, v := range x.body.Settings {
 		body.Settings[k] = v
@@ -112,29 +141,25 @@ func (x *indices) create(ctx context.Context, lower, name string) error {
 	}
 	body.Settings["index.gc_deletes"] = milliseconds(x.gcDeletes)
 	other, _ := body.Mappings["_meta"].(map[string]any)
-	i := &index{name: lower, meta: newMeta(x.env, name), other: other}
+	i := &index{name: lower, meta: ours, other: other}
 	body.Mappings["_meta"] = i.fullMeta()
-	err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(lower), nil, body, nil)
-	if errorType(err) == "resource_already_exists_exception" {
-		return nil
-	}
-	return err
+	return x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(lower), nil, body, nil)
 }
 
 // adopt takes over an index without our mark, if nobody has written to it.
-func (x *indices) adopt(ctx context.Context, i *index, name string) error {
+func (x *indices) adopt(ctx context.Context, i *index, ours meta) error {
 	path := "/" + url.PathEscape(i.name)
 	if err := x.client.call(ctx, http.MethodPost, path+"/_refresh", nil, nil, nil); err != nil {
-		return fmt.Errorf("preparing index %s: %w", i.name, err)
+		return err
 	}
 	var answer struct{ Count int64 }
 	if err := x.client.call(ctx, http.MethodGet, path+"/_count", nil, nil, &answer); err != nil {
-		return fmt.Errorf("preparing index %s: %w", i.name, err)
+		return err
 	}
 	if answer.Count > 0 {
 		return foreign(i.name, fmt.Sprintf("it holds %d documents and no mark of Daybook", answer.Count))
 	}
-	i.meta = newMeta(x.env, name)
+	i.meta = ours
 	return x.mark(ctx, i)
 }
 

@@ -88,7 +88,7 @@ func (s *Sink) Flush(ctx context.Context, _ pipeline.Checkpoint) error {
 func (s *Sink) flush(ctx context.Context) error {
 	if !varies(s.places.index) {
 		// Also where nothing is written: the next run is to find it.
-		if _, err := s.indices.prepare(ctx, s.config.Index); err != nil {
+		if _, err := s.indices.prepare(ctx, s.config.Index, ""); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Sink) truncate(ctx context.Context, it *item) error {
 		s.reject(it, err.Error())
 		return nil
 	}
-	i, err := s.indices.prepare(ctx, name)
+	i, err := s.indices.prepare(ctx, name, it.Table)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,57 @@
+package elasticsearch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+
+	"github.com/daybook-data/daybook/pipeline"
+)
+
+// registryIndex holds a document for each index that a sink has begun. It is hidden: a
+// search of all indices does not find it.
+const registryIndex = "daybook-sinks"
+
+// registry remembers in Elasticsearch itself which indices a sink has written to, since an
+// index that is missing does not say whether it was deleted or is yet to come.
+type registry struct {
+	client *client
+	env    pipeline.SinkEnv
+}
+
+// entry is a document of the registry.
+type entry struct {
+	Pipeline string `json:"pipeline"`
+	Sink     string `json:"sink"`
+	Index    string `json:"index"`
+	UUID     string `json:"uuid"`
+}
+
+func (r *registry) path(index string) string {
+	sum := sha256.Sum256([]byte(r.env.Pipeline + "\x00" + r.env.Name + "\x00" + index))
+	return "/" + registryIndex + "/_doc/" + hex.EncodeToString(sum[:])
+}
+
+// knows reports whether the sink has written to an index of this name before.
+func (r *registry) knows(ctx context.Context, index string) (bool, error) {
+	err := r.client.call(ctx, http.MethodGet, r.path(index), nil, nil, nil)
+	var answer *answerError
+	if errors.As(err, &answer) && answer.status == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// add remembers an index.
+func (r *registry) add(ctx context.Context, i *index) error {
+	settings := map[string]any{"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1", "index.hidden": true}
+	body := indexBody{Settings: settings, Mappings: map[string]any{"dynamic": false}}
+	err := r.client.call(ctx, http.MethodPut, "/"+registryIndex, nil, body, nil)
+	if err != nil && errorType(err) != "resource_already_exists_exception" {
+		return err
+	}
+	document := entry{Pipeline: r.env.Pipeline, Sink: r.env.Name, Index: i.name, UUID: i.uuid}
+	return r.client.call(ctx, http.MethodPut, r.path(i.name), nil, document, nil)
+}
