@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -89,3 +90,5 @@ func (l *log) command(i uint64) error {
 	}
 	return nil
 }
+
+func isCorrupt(err error) bool { return errors.Is(err, storage.ErrCorruptBatch) }

@@ -60,9 +60,10 @@ type reading struct {
 
 // batchRun is a run of batches of one segment, to which it holds a reference.
 type batchRun struct {
-	seg  *segment
-	locs []loc
-	next int64 // offset behind the last
+	seg     *segment
+	entries []entry // of the segment, as they were when the batches were found
+	locs    []loc
+	next    int64 // offset behind the last
 }
 
 // next finds the batches to read next, or nil when there are no more or enough.
@@ -71,7 +72,7 @@ func (r *reading) next() (*batchRun, error) {
 		return nil, nil
 	}
 	visible := r.j.visible()
-	s, locs, open, err := r.span(visible)
+	s, locs, entries, open, err := r.span(visible)
 	if s == nil || err != nil {
 		return nil, err
 	}
@@ -87,18 +88,20 @@ func (r *reading) next() (*batchRun, error) {
 	run := r.choose(seg, locs, s.next, visible)
 	if run == nil {
 		seg.release()
+		return nil, nil
 	}
+	run.entries = entries
 	return run, nil
 }
 
-// span finds the span that holds the offset and takes a reference to its segment. Of the open segment the entries are
+// span finds the span that holds the offset and takes a reference to its segment. Of the open segment the batch index is
 // returned too.
-func (r *reading) span(visible uint64) (*span, []loc, bool, error) {
+func (r *reading) span(visible uint64) (_ *span, locs []loc, entries []entry, open bool, err error) {
 	j := r.j
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	if j.index.segs == nil {
-		return nil, nil, false, ErrClosed
+		return nil, nil, nil, false, ErrClosed
 	}
 	p := j.index.parts[r.partition]
 	if p == nil {
@@ -106,22 +109,22 @@ func (r *reading) span(visible uint64) (*span, []loc, bool, error) {
 	}
 	end := p.visibleEnd(visible)
 	if start := min(p.lowest(), end); !r.started && (r.offset < start || r.offset > end) {
-		return nil, nil, false, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
+		return nil, nil, nil, false, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
 	}
 	if r.limit < 0 || r.limit > end {
 		r.limit = end
 	}
 	i := p.spanOf(r.offset)
 	if r.offset >= r.limit || i == len(p.spans) {
-		return nil, nil, false, nil
+		return nil, nil, nil, false, nil
 	}
 	s := p.spans[i]
 	if s.first > r.offset && r.started { // trimmed while we were reading
-		return nil, nil, false, nil
+		return nil, nil, nil, false, nil
 	}
 	s.seg.acquire()
-	open := s.seg == j.index.segs[len(j.index.segs)-1]
-	return &s, p.open.locs, open, nil
+	open = s.seg == j.index.segs[len(j.index.segs)-1]
+	return &s, p.open.locs, s.seg.entries, open, nil
 }
 
 // choose takes batches from the one with the offset on, as many as there is room for.
@@ -195,7 +198,7 @@ func (c *Chunk) add(piece []byte, next int64) {
 func (r *batchRun) check(data []byte, l loc) error {
 	h := parseHeader(data)
 	d := dirEntry{length: l.length, baseOffset: l.offset, records: uint32(h.Records), crc: h.CRC, maxTimestamp: h.MaxTimestamp}
-	reason := checkStored(data, d, uint64(r.seg.entryOf(l.rel).term))
+	reason := checkStored(data, d, uint64(entryAround(r.entries, l.rel).term))
 	if reason == "" {
 		return nil
 	}

@@ -16,15 +16,12 @@ import (
 // maxPlainBlock bounds what one block of a Snappy batch may unpack to. Other codecs are read as a stream.
 const maxPlainBlock = 64 << 20
 
-// eachTimestamp calls f with the offset and time of each record of a batch until f returns false. body is what follows
-// the header. Keys and values are skipped, not kept: a batch that unpacks to gigabytes costs time, not memory.
-func eachTimestamp(h Header, body []byte, f func(offset, ts int64) bool) error {
+// eachTimestamp calls f with the offset and time of each record of a batch, until f returns false. Where all records
+// have one time it calls f once, for the first one at or behind start. body is what follows the header. Keys and values
+// are skipped, not kept: a batch that unpacks to gigabytes costs time, not memory.
+func eachTimestamp(h Header, body []byte, start int64, f func(offset, ts int64) bool) error {
 	if h.LogAppendTime() {
-		for i := range int64(h.Records) {
-			if !f(h.BaseOffset+i, h.MaxTimestamp) {
-				return nil
-			}
-		}
+		f(max(h.BaseOffset, start), h.MaxTimestamp)
 		return nil
 	}
 	plain, done, err := plainReader(h.Compression(), body)
@@ -37,6 +34,9 @@ func eachTimestamp(h Header, body []byte, f func(offset, ts int64) bool) error {
 		delta, tsDelta, err := nextRecord(r)
 		if err != nil {
 			return fmt.Errorf("%w: reading its records: %w", ErrInvalidBatch, err)
+		}
+		if delta < 0 || delta > int64(h.LastDelta) {
+			return fmt.Errorf("%w: offset delta %d in a batch of %d records", ErrInvalidBatch, delta, h.Records)
 		}
 		if !f(h.BaseOffset+delta, h.BaseTimestamp+tsDelta) {
 			return nil

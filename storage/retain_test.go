@@ -196,7 +196,7 @@ func TestAReaderNeverSeesARecycledSegment(t *testing.T) {
 			c.Release()
 		}
 	}()
-	for i := range 3000 {
+	for i := range 1000 {
 		l.put(0, plain(fmt.Sprint("record", i), 3))
 		if i%20 == 0 {
 			_, err := l.Retain()

@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"path/filepath"
+	"sort"
 	"strings"
 	"sync/atomic"
 
@@ -69,21 +70,13 @@ func (s *segment) add(h *frameHeader) {
 	s.lastCRC, s.lastStamp = h.crc, h.stamp
 }
 
-// entryOf returns the frame that the file offset rel lies in.
-func (s *segment) entryOf(rel uint32) entry {
-	lo, hi := 0, len(s.entries)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if s.entries[mid].rel <= rel {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
+// entryAround returns the frame that the file offset rel lies in.
+func entryAround(entries []entry, rel uint32) entry {
+	n := sort.Search(len(entries), func(i int) bool { return entries[i].rel > rel })
+	if n == 0 {
 		return entry{}
 	}
-	return s.entries[lo-1]
+	return entries[n-1]
 }
 
 // acquire keeps the file as it is until release. The caller must hold Journal.mu or have a reference already.

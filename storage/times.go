@@ -41,8 +41,9 @@ func (j *Journal) MaxTimestamp(partition uint32) (Found, bool, error) {
 // timeSpan is a span with its batch index.
 type timeSpan struct {
 	span
-	locs   []loc
-	blocks []int64
+	entries []entry // of the segment
+	locs    []loc
+	blocks  []int64
 }
 
 // findRecord calls look for each span of the partition until it finds something.
@@ -75,7 +76,7 @@ func (j *Journal) timeSpan(id uint32, offset int64) (*timeSpan, error) {
 		j.mu.RUnlock()
 		return nil, nil
 	}
-	s := &timeSpan{span: p.spans[i]}
+	s := &timeSpan{span: p.spans[i], entries: p.spans[i].seg.entries}
 	s.seg.acquire()
 	open := s.seg == j.index.segs[len(j.index.segs)-1]
 	if open {
@@ -115,7 +116,7 @@ func (s *timeSpan) firstAtOrAfter(ms, start, end int64) (Found, bool, error) {
 			if h.MaxTimestamp < ms || h.BaseOffset+int64(h.LastDelta) < start {
 				continue
 			}
-			f, ok, err := s.inBatch(l, func(offset, ts int64) bool { return ts >= ms && offset >= start && offset < end })
+			f, ok, err := s.inBatch(l, start, func(offset, ts int64) bool { return ts >= ms && offset >= start && offset < end })
 			if ok || err != nil {
 				return f, ok, err
 			}
@@ -155,7 +156,7 @@ func (s *timeSpan) largest(start, end int64) (best Found, ok bool, err error) {
 
 func (s *timeSpan) maxInBatch(l loc, start, end int64) (Found, bool, error) {
 	best := Found{Timestamp: math.MinInt64, Offset: -1}
-	f, _, err := s.inBatch(l, func(offset, ts int64) bool {
+	f, _, err := s.inBatch(l, start, func(offset, ts int64) bool {
 		if offset >= start && offset < end && (best.Offset < 0 || ts > best.Timestamp) {
 			best.Offset, best.Timestamp = offset, ts
 		}
@@ -184,9 +185,9 @@ func (s *timeSpan) header(l loc) (Header, error) {
 	return h, nil
 }
 
-// inBatch returns the first record of a batch that pick takes.
-func (s *timeSpan) inBatch(l loc, pick func(offset, ts int64) bool) (Found, bool, error) {
-	run := batchRun{seg: s.seg, locs: []loc{l}}
+// inBatch returns the first record of a batch that pick takes; start is the lowest offset that it can take.
+func (s *timeSpan) inBatch(l loc, start int64, pick func(offset, ts int64) bool) (Found, bool, error) {
+	run := batchRun{seg: s.seg, entries: s.entries, locs: []loc{l}}
 	var c Chunk
 	if err := run.read(&c); err != nil {
 		return Found{}, false, err
@@ -195,16 +196,16 @@ func (s *timeSpan) inBatch(l loc, pick func(offset, ts int64) bool) (Found, bool
 	h := parseHeader(data)
 	f := Found{LeaderEpoch: h.LeaderEpoch}
 	found := false
-	err := eachTimestamp(h, data[batchHeaderBytes:], func(offset, ts int64) bool {
+	err := eachTimestamp(h, data[batchHeaderBytes:], start, func(offset, ts int64) bool {
 		if pick(offset, ts) {
 			f.Offset, f.Timestamp, found = offset, ts, true
 		}
 		return !found
 	})
-	if err != nil && !found && pick(h.BaseOffset, h.MaxTimestamp) {
+	if err != nil && !found && pick(max(h.BaseOffset, start), h.MaxTimestamp) {
 		// The producer's records cannot be read, though its checksum holds. They are served as they came, and for a
 		// search the batch counts as one record: it must not hide what lies behind it.
-		f.Offset, f.Timestamp, found = h.BaseOffset, h.MaxTimestamp, true
+		f.Offset, f.Timestamp, found = max(h.BaseOffset, start), h.MaxTimestamp, true
 	}
 	return f, found, nil
 }
