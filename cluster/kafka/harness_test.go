@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ type broker struct {
 	nopts  cluster.Options
 	kopts  kafka.Options
 	node   *cluster.Node
-	server *kafka.Server
+	server atomic.Pointer[kafka.Server] // clients dial while the test restarts it
 	addr   string
 	stop   func()
 }
@@ -81,7 +82,8 @@ func (b *broker) start() {
 			b.t.Errorf("serving: %v", err)
 		}
 	})
-	b.node, b.server = node, server
+	b.node = node
+	b.server.Store(server)
 	b.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(server.Close(), node.Close()); err != nil {
@@ -124,7 +126,7 @@ func (b *broker) client(opts ...kgo.Opt) *kgo.Client {
 		kgo.AllowAutoTopicCreation(),
 	}
 	if b.pipe {
-		base = append(base, kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) { return b.server.Dial(ctx) }))
+		base = append(base, kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) { return b.server.Load().Dial(ctx) }))
 	}
 	c, err := kgo.NewClient(append(base, opts...)...)
 	if err != nil {

@@ -26,7 +26,7 @@ func (b *broker) dial() net.Conn {
 	var c net.Conn
 	var err error
 	if b.pipe {
-		c, err = b.server.Dial(b.t.Context())
+		c, err = b.server.Load().Dial(b.t.Context())
 	} else {
 		c, err = net.Dial("tcp", b.addr)
 	}
