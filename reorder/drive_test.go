@@ -199,6 +199,9 @@ func (d *driver) collect(it *reorder.Item[event]) {
 	if e.pos != it.Position || d.buf.Name(it.Partition) != e.part {
 		d.t.Fatalf("item %s:%d carries the payload of %s:%d", d.buf.Name(it.Partition), it.Position, e.part, e.pos)
 	}
+	if name := d.buf.Source(it); name != e.source && (e.source != "" || name != e.part) {
+		d.t.Fatalf("item of source %q is said to be of %q", e.source, name)
+	}
 	switch it.Kind {
 	case reorder.Main:
 		d.out.Main = append(d.out.Main, o)
