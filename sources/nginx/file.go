@@ -1,0 +1,178 @@
+package nginx
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// file is one file of a log that is being read, or was read to its end. It belongs
+// to the goroutine of Run.
+type file struct {
+	path    string // last known
+	key     fileKey
+	content content // nil before it is opened, and when done
+
+	id         string // empty until the first line is whole
+	generation int
+	offset     int64  // all before it was emitted
+	head       []byte // the first bytes of what was emitted
+	tail       []byte // the last bytes of what was emitted
+	piece      int
+	unended    bool
+
+	done      bool // read to its end; it is looked at again if it grows
+	ended     bool // with Once: all that was there at the start was emitted
+	limit     int64
+	rotatedAt time.Time // when it was first not the newest of its log; zero before
+	grownAt   time.Time // when it last had something new
+	looked    int64     // size at which there was no whole line; -1 if not known
+	size      int64     // when it was last asked for
+	time      int64     // of the last record that had one
+	checked   candidate // as a done file looked when its contents were last compared
+	damaged   error     // why it can't be read on
+	// frozen is the state of a finished file whose contents are gone, so that head and
+	// tail are not known as bytes; nil for all others.
+	frozen *fileState
+}
+
+const noLimit = -1
+
+func newFile(path string, key fileKey, c content, now time.Time) *file {
+	return &file{path: path, key: key, content: c, limit: noLimit, looked: -1, grownAt: now}
+}
+
+// advance notes that b, which begins at offset, was emitted.
+func (f *file) advance(b []byte) {
+	if room := headLength - len(f.head); room > 0 && f.offset == int64(len(f.head)) {
+		f.head = append(f.head, b[:min(room, len(b))]...)
+	}
+	f.offset += int64(len(b))
+	f.looked = -1
+	if len(b) >= tailLength {
+		f.tail = append(f.tail[:0], b[len(b)-tailLength:]...)
+		return
+	}
+	f.tail = append(f.tail, b...)
+	if extra := len(f.tail) - tailLength; extra > 0 {
+		f.tail = append(f.tail[:0], f.tail[extra:]...)
+	}
+}
+
+// name gives the file its id, from the kernel's key and its first line: what a new
+// process would give it again. taken returns the highest generation with this id
+// that the log has seen, -1 for none.
+func (f *file) name(firstLine []byte, taken func(id string) int) {
+	h := xxhash.New()
+	var key [16]byte
+	binary.BigEndian.PutUint64(key[:8], f.key.Device)
+	binary.BigEndian.PutUint64(key[8:], f.key.Inode)
+	_, _ = h.Write(key[:])
+	_, _ = h.Write(firstLine[:min(len(firstLine), headLength)])
+	f.id = hex.EncodeToString(h.Sum(nil))
+	f.generation = taken(f.id) + 1
+}
+
+// position names the record that begins at the offset, uniquely over all files and
+// their truncations.
+func (f *file) position() string {
+	return fmt.Sprintf("%s.%d.%d", f.id, f.generation, f.offset)
+}
+
+func (f *file) state() fileState {
+	if f.frozen != nil {
+		return *f.frozen
+	}
+	return fileState{
+		ID: f.id, Generation: f.generation, Key: f.key, Offset: f.offset, Done: f.done,
+		Head: fingerprintOf(f.head), Tail: fingerprintOf(f.tail), Unended: f.unended, Piece: f.piece,
+	}
+}
+
+// restore takes over what a state says of the file; its content must match it.
+func (f *file) restore(s fileState) error {
+	f.id, f.generation, f.offset, f.unended, f.piece = s.ID, s.Generation, s.Offset, s.Unended, s.Piece
+	var err error
+	if f.head, err = readFull(f.content, 0, s.Head.Length); err != nil {
+		return err
+	}
+	f.tail, err = readFull(f.content, s.Offset-int64(s.Tail.Length), s.Tail.Length)
+	return err
+}
+
+// holds reports whether the content is what the state says, up to its offset.
+func (s fileState) holds(c content) (bool, error) {
+	ok, err := s.Head.standsAt(c, 0)
+	if !ok || err != nil {
+		return false, err
+	}
+	return s.Tail.standsAt(c, s.Offset-int64(s.Tail.Length))
+}
+
+// truncate leaves a done file with what was read so far, for finding a copy of it,
+// and makes f a new file.
+func (f *file) truncate() (former *file) {
+	former = &file{
+		path: f.path, id: f.id, generation: f.generation, offset: f.offset, head: f.head, tail: f.tail,
+		piece: f.piece, unended: f.unended, done: true, limit: noLimit, looked: -1, time: f.time, rotatedAt: f.grownAt,
+	}
+	f.id, f.generation, f.offset, f.head, f.tail = "", 0, 0, nil, nil
+	f.piece, f.unended, f.looked = 0, false, -1
+	return former
+}
+
+func (f *file) close() {
+	if f.content != nil {
+		_ = f.content.Close() // it was only read
+		f.content = nil
+	}
+}
+
+// skipToEnd makes reading begin behind the last whole line.
+func (f *file) skipToEnd(taken func(id string) int) error {
+	size, _, err := f.content.stat()
+	if err != nil {
+		return err
+	}
+	if size < 0 { // compressed, so finished
+		f.done = true
+		f.close()
+		return nil
+	}
+	end, err := lastLineEnd(f.content, size)
+	if err != nil || end == 0 {
+		return err
+	}
+	if f.head, err = readFull(f.content, 0, int(min(end, headLength))); err != nil {
+		return err
+	}
+	n := min(end, tailLength)
+	if f.tail, err = readFull(f.content, end-n, int(n)); err != nil {
+		return err
+	}
+	f.offset = end
+	first, _, _ := bytes.Cut(f.head, []byte("\n"))
+	f.name(first, taken)
+	return nil
+}
+
+// lastLineEnd returns the offset behind the last line break before size; 0 where
+// there is none.
+func lastLineEnd(c content, size int64) (int64, error) {
+	const step = 64 << 10
+	for end := size; end > 0; end -= min(end, step) {
+		from := end - min(end, step)
+		b, err := readFull(c, from, int(end-from))
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+	}
+	return 0, nil
+}

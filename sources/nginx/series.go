@@ -1,0 +1,314 @@
+package nginx
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+)
+
+// series is one log: its live file and those it was rotated to.
+type series struct {
+	base  string
+	files []*file // oldest first
+	// seen are files that are not to be read: older than what is wanted, or copies.
+	seen map[fileKey]candidate
+	// problems are files that can't be opened, with why; they are tried at each scan.
+	problems map[string]error
+	// changed says that files came or went since the state was last emitted.
+	changed bool
+}
+
+// scan is one look at a series' folder.
+type scan struct {
+	*series
+	candidates []candidate
+	now        time.Time
+	log        *events
+	taken      func(fileKey) bool // whether another series reads the file
+	wanted     func(path string) bool
+	generation func(id string) int // the highest of a file with the id; -1 for none
+}
+
+// keptDone is how many finished files a state holds; see settle.
+const keptDone = 3
+
+// begin starts the series where its state says. Without a state (fresh) the wanted
+// files are read, or only followed from their end.
+func (s *scan) begin(states []fileState, atEnd bool) error {
+	matched := make([]bool, len(s.candidates))
+	first := len(s.candidates)
+	for _, st := range states {
+		i, c, err := s.find(st, matched)
+		if err != nil {
+			return err
+		}
+		if i < 0 {
+			s.lost(st)
+			continue
+		}
+		matched[i] = true
+		first = min(first, i)
+		if err := s.goOn(s.candidates[i], c, st); err != nil {
+			return err
+		}
+	}
+	for i, c := range s.candidates {
+		switch {
+		case matched[i]:
+		case len(states) > 0 && i < first && first < len(s.candidates):
+			s.seen[c.key] = c // older than what was read last
+		case len(states) == 0 && (!s.wanted(c.path) || atEnd && i < len(s.candidates)-1):
+			s.seen[c.key] = c
+		default:
+			if err := s.add(c, atEnd && len(states) == 0); err != nil {
+				return err
+			}
+		}
+	}
+	s.settle()
+	return nil
+}
+
+// find returns the candidate with what a state says: the file with the same key if its
+// contents agree, else any file with these contents, which is then a copy of it,
+// compressed perhaps. The content is open; the caller owns it.
+func (s *scan) find(st fileState, matched []bool) (int, content, error) {
+	for _, sameKey := range []bool{true, false} {
+		for i := len(s.candidates) - 1; i >= 0; i-- {
+			c := s.candidates[i]
+			if matched[i] || (c.key == st.Key) != sameKey || !sameKey && st.Offset == 0 {
+				continue
+			}
+			opened, key, err := openContent(c.path)
+			if err != nil || key != c.key {
+				s.problem(c.path, err)
+				continue
+			}
+			if ok, err := st.holds(opened); err == nil && ok {
+				return i, opened, nil
+			}
+			_ = opened.Close()
+		}
+	}
+	return -1, nil, nil
+}
+
+// lost notes that a file of the state is gone. A finished one may be; it is kept in
+// mind, because its copy may still appear.
+func (s *scan) lost(st fileState) {
+	if !st.Done {
+		s.log.vanished(s.base, st.Offset)
+	}
+	if st.ID == "" {
+		return // nothing was emitted of it
+	}
+	st.Done, st.Key = true, fileKey{}
+	f := newFile(s.base, fileKey{}, nil, s.now)
+	f.id, f.generation, f.offset = st.ID, st.Generation, st.Offset
+	f.done, f.rotatedAt, f.frozen = true, s.now, &st
+	s.files = append(s.files, f)
+}
+
+// goOn follows the candidate from where the state says.
+func (s *scan) goOn(c candidate, opened content, st fileState) error {
+	f := newFile(c.path, c.key, opened, s.now)
+	if err := f.restore(st); err != nil {
+		return errors.Join(err, opened.Close())
+	}
+	if size, _, err := opened.stat(); st.Done && err == nil && (size == st.Offset || size < 0 && sizeMatches(c.path, st.Offset)) {
+		f.done = true
+		f.checked = c
+		f.close()
+	}
+	s.files = append(s.files, f)
+	return nil
+}
+
+// sizeMatches reports whether a compressed file unpacks to this many bytes, as far
+// as it says itself.
+func sizeMatches(path string, size int64) bool {
+	packed, err := packedSize(path)
+	return err == nil && packed == uint32(size)
+}
+
+// update takes in what has changed since the last scan.
+func (s *scan) update() error {
+	for _, c := range s.candidates {
+		known, err := s.known(c)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		switch v, err := s.copied(c); {
+		case err != nil:
+			s.problem(c.path, err)
+		case v == isNew:
+			if err := s.add(c, false); err != nil {
+				return err
+			}
+		}
+	}
+	s.settle()
+	return nil
+}
+
+// known reports whether the candidate is a file of the series already.
+func (s *scan) known(c candidate) (bool, error) {
+	for _, f := range s.files {
+		switch {
+		case f.key != c.key || f.key == fileKey{}:
+		case !f.done: // its descriptor is open, so nobody else can have the key
+			f.path = c.path
+			return true, nil
+		case f.checked.size == c.size && f.checked.changed.Equal(c.changed):
+			f.path = c.path
+			return true, nil
+		default:
+			return s.again(f, c)
+		}
+	}
+	old, ok := s.seen[c.key]
+	if !ok {
+		return false, nil
+	}
+	if c.size < old.size {
+		delete(s.seen, c.key) // truncated, or another file with the same inode
+		return false, nil
+	}
+	return true, nil
+}
+
+// again looks at a finished file that has changed: it has grown, or the kernel gave
+// its key to another file.
+func (s *scan) again(f *file, c candidate) (bool, error) {
+	opened, key, err := openContent(c.path)
+	if err != nil || key != c.key {
+		s.problem(c.path, err)
+		return true, nil // next time
+	}
+	same, err := f.state().holds(opened)
+	if err != nil || !same {
+		f.key = fileKey{}
+		return false, errors.Join(ignoreEnd(err), opened.Close())
+	}
+	f.checked, f.path = c, c.path
+	if size, _, err := opened.stat(); err != nil || size <= f.offset {
+		return true, errors.Join(err, opened.Close())
+	}
+	f.content, f.done, f.rotatedAt, f.grownAt, s.changed = opened, false, time.Time{}, s.now, true
+	return true, nil
+}
+
+// ignoreEnd drops the errors of a file that ends too early.
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// add takes a file into the series.
+func (s *scan) add(c candidate, atEnd bool) error {
+	if s.taken(c.key) {
+		s.seen[c.key] = c
+		return nil
+	}
+	opened, key, err := openContent(c.path)
+	if err == nil && key != c.key {
+		return opened.Close() // renamed between two looks; the next scan sees it
+	}
+	s.problem(c.path, err)
+	if err != nil {
+		return nil
+	}
+	f := newFile(c.path, c.key, opened, s.now)
+	if atEnd {
+		if err := f.skipToEnd(s.generation); err != nil {
+			return errors.Join(err, opened.Close())
+		}
+	}
+	s.files = append(s.files, f)
+	s.changed = true
+	s.log.counts.opened.Add(1)
+	return nil
+}
+
+// problem notes that a file can't be opened, or that it can again.
+func (s *scan) problem(path string, err error) { s.series.problem(s.log, path, err) }
+
+func (s *series) problem(log *events, path string, err error) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		delete(s.problems, path)
+		return
+	}
+	if _, known := s.problems[path]; !known {
+		log.unreadable(path, err)
+	}
+	s.problems[path] = err
+}
+
+// settle puts the files in order, notes which are rotated, and forgets finished ones
+// that are long past. Some are kept although their files are gone: a copy may appear.
+func (s *scan) settle() {
+	place := map[fileKey]int{}
+	for i, c := range s.candidates {
+		place[c.key] = i
+	}
+	rank := func(f *file) int {
+		if i, ok := place[f.key]; ok && f.key != (fileKey{}) {
+			return i
+		}
+		return -1 // renamed out of sight, or deleted: older than all that is there
+	}
+	slices.SortStableFunc(s.files, func(a, b *file) int { return rank(a) - rank(b) })
+	for _, f := range s.files {
+		if rank(f) == len(s.candidates)-1 && len(s.candidates) > 0 {
+			f.rotatedAt = time.Time{}
+		} else if f.rotatedAt.IsZero() {
+			f.rotatedAt = s.now
+		}
+	}
+	s.forget(place)
+	for key := range s.seen {
+		if _, there := place[key]; !there {
+			delete(s.seen, key)
+		}
+	}
+}
+
+// forget drops finished files but for the last few, those written lately, which may
+// still grow, and those truncated lately, whose copies may still appear.
+func (s *scan) forget(place map[fileKey]int) {
+	done, truncated := 0, 0
+	for i := len(s.files) - 1; i >= 0; i-- {
+		f := s.files[i]
+		if !f.done {
+			continue
+		}
+		done++
+		at, there := place[f.key]
+		recent := there && s.now.Sub(s.candidates[at].changed) < time.Hour
+		if f.key == (fileKey{}) {
+			truncated++
+			recent = truncated <= keptDone && s.now.Sub(f.rotatedAt) < time.Hour
+		}
+		if done > keptDone && !recent {
+			if there {
+				s.seen[f.key] = s.candidates[at]
+			}
+			s.files = slices.Delete(s.files, i, i+1)
+		}
+	}
+}
+
+func (s *series) state() logState {
+	l := logState{Base: s.base, Files: []fileState{}}
+	for _, f := range s.files {
+		l.Files = append(l.Files, f.state())
+	}
+	return l
+}
