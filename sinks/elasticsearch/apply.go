@@ -31,6 +31,7 @@ type result struct {
 // are to be sent again, in order, with the reason; versions make their order safe.
 func (s *Sink) apply(ctx context.Context, operations []operation) (left []operation, err error) {
 	body := s.body[:0]
+	s.body = nil
 	sent := make([]operation, 0, len(operations))
 	for i := range operations {
 		o := operations[i]
@@ -45,7 +46,6 @@ func (s *Sink) apply(ctx context.Context, operations []operation) (left []operat
 		sent = append(sent, o)
 		body = appendOperation(body, &o, index.name)
 	}
-	s.body = body
 	if len(sent) == 0 {
 		return nil, nil
 	}
@@ -62,6 +62,9 @@ func (s *Sink) apply(ctx context.Context, operations []operation) (left []operat
 	if err != nil {
 		return sent, fmt.Errorf("writing: %w", err)
 	}
+	// Only now has the request been read to its end: after a failure the transport may
+	// still be sending it.
+	s.body = body
 	return s.settle(ctx, sent, results)
 }
 

@@ -1,8 +1,16 @@
 package elasticsearch_test
 
 import (
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/daybook-data/daybook/pipeline"
@@ -133,4 +141,37 @@ func TestIndexNamesAreLowerCaseAndValid(t *testing.T) {
 	}
 	sinktest.Write(t, s, sinktest.Put(20, `{"id":20,"kind":"ORDERS"}`))
 	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(21)), "index-name-collision")
+}
+
+func TestCompressedOverTLS(t *testing.T) {
+	t.Parallel()
+	n, index := newIndex(t)
+	target, err := url.Parse(n.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var encodings sync.Map
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		encodings.Store(r.Header.Get("Content-Encoding"), true)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	config := newConfig(server.URL, index)
+	config.Compress = true
+	s := sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.WantWaiting(t, s, 1, "certificate")
+
+	config.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+	pemText := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(config.CAFile, pemText, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1), order(2, 2))
+	sinktest.Flush(t, s, 3)
+	wantOrders(t, n, index, map[int]int64{1: 1, 2: 2})
+	if _, ok := encodings.Load("gzip"); !ok {
+		t.Error("no request was compressed")
+	}
 }

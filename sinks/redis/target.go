@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,24 +122,28 @@ func (t *target) check(held map[string]string) error {
 // checkMarks finds a target that has forgotten what it had confirmed: marks are written
 // before a cursor is committed, so none is below the cursor.
 func (t *target) checkMarks(held map[string]string) error {
-	var back []string
+	back := map[string][]string{} // stream -> partition:offset
 	for p, confirmed := range t.confirmed {
 		mark, err := strconv.ParseInt(held[t.doneField(p)], 10, 64)
 		if err != nil {
 			mark = 0 // no Flush has got here
 		}
 		if mark < confirmed {
-			back = append(back, fmt.Sprintf("%s/%d:%d", p.Stream, p.Number, mark))
+			back[p.Stream] = append(back[p.Stream], fmt.Sprintf("%d:%d", p.Number, mark))
 		}
 	}
 	if len(back) == 0 {
 		return nil
 	}
-	sort.Strings(back)
+	var positions []string
+	for _, stream := range slices.Sorted(maps.Keys(back)) {
+		slices.Sort(back[stream])
+		positions = append(positions, stream+"/"+strings.Join(back[stream], ","))
+	}
 	return &pipeline.StopError{
 		Code: "target-set-back", Where: t.key,
 		Err: errors.New("redis has forgotten changes that it had confirmed: a server took over that lagged, or an old copy was loaded"),
-		Fix: fmt.Sprintf("replay into the live target from %s, then start the sink again", strings.Join(back, ",")),
+		Fix: fmt.Sprintf("replay into the live target from %s, then start the sink again", strings.Join(positions, " and ")),
 	}
 }
 
