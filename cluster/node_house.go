@@ -12,13 +12,19 @@ import (
 // that nobody has used yet, so that their retention runs, removes what retention
 // no longer keeps, and removes the files of deleted streams.
 func (n *Node) keepHouse() {
+	told := map[StreamID]string{} // what was logged of a stream, so that it is logged once
 	for {
-		for _, s := range n.meta.known() {
+		for id, s := range n.meta.known() {
 			if n.ctx.Err() != nil {
 				return
 			}
-			if err := n.tend(s); err != nil && !errors.Is(err, ErrClosed) {
-				n.logger.Error("a stream needs attention", "stream", s.Name, "id", s.ID.String(), "error", err)
+			err := n.tend(s)
+			switch {
+			case err == nil:
+				delete(told, id)
+			case told[id] != err.Error() && !errors.Is(err, ErrClosed):
+				told[id] = err.Error()
+				n.logger.Error("a stream needs attention", "stream", s.Name, "id", id.String(), "error", err)
 			}
 		}
 		select {

@@ -151,6 +151,10 @@ func (c *txnCoordinator) admit(id *string, key cluster.StreamPartition, h storag
 	if id == nil {
 		return nil, kerr.InvalidTxnState
 	}
+	// Only ids that exist get a lock, so that nonsense costs no memory.
+	if _, known := c.node.Meta().Transaction(*id); !known {
+		return nil, kerr.InvalidProducerIDMapping
+	}
 	l := c.lockOf(*id)
 	l.RLock()
 	if err := c.check(*id, key, h); err != nil {

@@ -192,6 +192,58 @@ func TestOffsetsCommitWithTheirTransaction(t *testing.T) {
 	})
 }
 
+// S33, S35: while a transaction has offsets pending, who asks for stable ones must
+// wait; it must get the same answer after a restart, and not wait for ever.
+func TestPendingOffsetsAreUnstableUntilTheTransactionEnds(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *broker) {
+		b.topic("in", 1, nil)
+		c := txnProducer(b, "id", kgo.TransactionTimeout(3*time.Second))
+		if err := c.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		id, epoch, err := c.ProducerID(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := kmsg.NewPtrAddOffsetsToTxnRequest()
+		add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = "id", id, epoch, "g"
+		if resp, err := add.RequestWith(t.Context(), c); err != nil || resp.ErrorCode != 0 {
+			t.Fatal(err, resp)
+		}
+		commit := kmsg.NewPtrTxnOffsetCommitRequest()
+		commit.TransactionalID, commit.ProducerID, commit.ProducerEpoch, commit.Group = "id", id, epoch, "g"
+		commit.Generation = -1
+		topic := kmsg.NewTxnOffsetCommitRequestTopic()
+		topic.Topic = "in"
+		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		p.Offset, p.LeaderEpoch = 5, -1
+		topic.Partitions = append(topic.Partitions, p)
+		commit.Topics = append(commit.Topics, topic)
+		if resp, err := commit.RequestWith(t.Context(), c); err != nil || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+			t.Fatal(err, resp)
+		}
+		stable := func() int16 {
+			req := kmsg.NewPtrOffsetFetchRequest()
+			req.Group, req.RequireStable = "g", true
+			asked := kmsg.NewOffsetFetchRequestTopic()
+			asked.Topic, asked.Partitions = "in", []int32{0}
+			req.Topics = append(req.Topics, asked)
+			resp, err := b.client(kgo.RetryTimeout(time.Second)).Request(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.(*kmsg.OffsetFetchResponse).Topics[0].Partitions[0].ErrorCode
+		}
+		for range 2 {
+			if code := stable(); code != kerr.UnstableOffsetCommit.Code {
+				t.Errorf("got %v, want UNSTABLE_OFFSET_COMMIT", kerr.ErrorForCode(code))
+			}
+			b.restart()
+		}
+		eventually(t, "the overdue transaction's end", func() error { return kerr.ErrorForCode(stable()) })
+	})
+}
+
 func sessionOpts(b *broker) []kgo.Opt {
 	probe := b.client()
 	return append(probe.Opts(), kgo.TransactionalID("etl"), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"),
