@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,8 +42,11 @@ func chunkOf(k *kgo.Record) (c chunk, ok bool, err error) {
 			return c, true, nil
 		}
 	}
-	return c, false, fmt.Errorf("the header %s is %.40q, want number/of/id", HeaderChunk, value)
+	return c, false, fmt.Errorf("%w: %.40q, want number/of/id", errChunkHeader, value)
 }
+
+// errChunkHeader says that HeaderChunk is not what this program writes.
+var errChunkHeader = errors.New("the header " + HeaderChunk + " is broken")
 
 // split returns the pieces of a record whose value is longer than limit.
 func split(r *Record, limit int, firstStamp int64) []Record {

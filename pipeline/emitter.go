@@ -158,6 +158,16 @@ func (e *emitter) promise(ctx context.Context) (promised, error) {
 	return p, e.flight.durable(ctx, upTo)
 }
 
+// expected returns how many positions known from the journal have not come again.
+func (e *emitter) expected() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, once := e.seen.(*seenOnce); !once {
+		return 0
+	}
+	return e.seen.len()
+}
+
 // overhead is room for what stands in a batch beside a record's value.
 const overhead = 16 << 10
 

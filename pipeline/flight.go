@@ -228,6 +228,13 @@ func (f *flight) idle() bool {
 	return len(f.spans) == 0
 }
 
+// onTheWay returns the bytes not acknowledged.
+func (f *flight) onTheWay() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes
+}
+
 // advance moves the ends on while nothing is on the way since the given span.
 func (f *flight) advance(span int64, ends map[int32]int64) {
 	f.mu.Lock()

@@ -122,6 +122,51 @@ func (j *Journal) firstStamped(ctx context.Context, p Partition, start, end, sta
 	return lo, nil
 }
 
+// lastRecord returns the last record before end, nil where there is none close to it.
+func (j *Journal) lastRecord(ctx context.Context, p Partition, start, end int64) (*kgo.Record, error) {
+	var last *kgo.Record
+	from := map[int32]int64{p.Number: max(start, end-16)} // there may be control records
+	err := j.read(ctx, p.Stream, from, map[int32]int64{p.Number: end}, func(k *kgo.Record) error {
+		last = k
+		return nil
+	})
+	return last, err
+}
+
+// highest returns the greatest append stamp that the streams have issued so far, from
+// their last records, what their sources promise, and this process's own.
+func (j *Journal) highest(ctx context.Context, streams map[string]StreamInfo) (int64, error) {
+	var most int64
+	for name, info := range streams {
+		promised, err := j.highestFrontier(ctx, info)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, promised, j.stamper(name).last.Load())
+		ends, err := j.Ends(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		starts, err := j.Starts(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		// Stamps of several writers rise only about: look at more than the last.
+		from := map[int32]int64{}
+		for p, end := range ends {
+			from[p.Number] = max(starts[p], end-256)
+		}
+		err = j.read(ctx, name, from, ofStream(ends, name), func(k *kgo.Record) error {
+			most = max(most, fromKafka(k, nil).Stamp)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return most, nil
+}
+
 // ofStream returns the offsets of one stream by partition number.
 func ofStream(offsets map[Partition]int64, stream string) map[int32]int64 {
 	out := map[int32]int64{}

@@ -1,63 +1,167 @@
 package pipeline
 
 import (
-	"errors"
-	"sync"
+	"context"
 	"time"
 )
 
-// State is what a source or sink is doing, in one word.
-type State string
-
-// The states.
-const (
-	StateStarting State = "starting" // reading its checkpoint, connecting
-	StateRunning  State = "running"  // data moves, or would if there were any
-	StateRetrying State = "retrying" // an error that waiting may mend
-	StateStopped  State = "stopped"  // an error that someone must act on
-	StateDone     State = "done"     // a run with an end has reached it
-	StateEnded    State = "ended"    // told to stop
-)
-
-// Condition is the state of a source or sink, and why.
-type Condition struct {
-	State State     `json:"state"`
-	Since time.Time `json:"since"`
-	// Error is the last error, also after things went well again; ErrorAt is its time.
-	Error   string    `json:"error,omitempty"`
-	ErrorAt time.Time `json:"error_at,omitzero"`
-	// Code is the code of a StopError.
-	Code string `json:"code,omitempty"`
+// Status is what a worker can say of itself at one moment, as numbers and states.
+type Status struct {
+	Pipeline string `json:"pipeline"`
+	// Ready says that data moves: every source and sink is connected, or done.
+	Ready   bool           `json:"ready"`
+	Sources []SourceStatus `json:"sources"`
+	Sinks   []SinkStatus   `json:"sinks"`
 }
 
-// condition is a Condition that may be read at any time.
-type condition struct {
-	mu sync.Mutex
-	c  Condition
+// SourceStatus is the state of one source. Counters run since the worker started.
+type SourceStatus struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Stream string `json:"stream"`
+	Condition
+	// Position is the source's last durable position, in its own words.
+	Position Position `json:"position,omitempty"`
+	// Ends are the offsets behind the last of its records that are durable.
+	Ends    map[int32]int64 `json:"ends,omitempty"`
+	Records int64           `json:"records"`
+	Bytes   int64           `json:"bytes"`
+	// Repeats are records left out because the journal has them.
+	Repeats  int64 `json:"repeats"`
+	InFlight int64 `json:"in_flight_bytes"`
+	// Pending are positions known from the journal that have not come again.
+	Pending int     `json:"pending,omitempty"`
+	Report  *Report `json:"report,omitempty"`
 }
 
-// set changes the state; err is nil where the state is no trouble.
-func (c *condition) set(s State, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.c.State != s {
-		c.c.State, c.c.Since = s, time.Now().UTC()
+// SinkStatus is the state of one sink. Counters run since the worker started.
+type SinkStatus struct {
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"`
+	Streams []string `json:"streams"`
+	Condition
+	// Cursor is the lowest offset of each partition that is not durable at the
+	// destination.
+	Cursor      map[Partition]int64 `json:"cursor,omitempty"`
+	Read        int64               `json:"read"`
+	Records     int64               `json:"records"` // delivered
+	Bytes       int64               `json:"bytes"`
+	Batches     int64               `json:"batches"`
+	Retries     int64               `json:"retries"`
+	Filtered    int64               `json:"filtered"`
+	DeadLetters int64               `json:"dead_letters"`
+	Late        int64               `json:"late"`
+	Held        int64               `json:"held"`
+	HeldBytes   int64               `json:"held_bytes"`
+	// Watermark is the event time below which all has been released; zero where records
+	// are not ordered.
+	Watermark time.Time `json:"watermark,omitzero"`
+	// Behind is how many records of the journal are not delivered yet, and Lag how long
+	// the sink is behind by the clock of the journal.
+	Behind int64         `json:"behind"`
+	Lag    time.Duration `json:"lag"`
+	Report *Report       `json:"report,omitempty"`
+}
+
+// Status returns the state of all sources and sinks of the worker.
+func (w *Worker) Status() Status {
+	s := Status{Pipeline: w.pipeline, Ready: true}
+	for _, in := range w.sources {
+		s.Sources = append(s.Sources, in.status())
 	}
-	if err == nil {
+	for _, d := range w.sinks {
+		s.Sinks = append(s.Sinks, d.status())
+	}
+	for i := range s.Sources {
+		s.Ready = s.Ready && s.Sources[i].ready()
+	}
+	for i := range s.Sinks {
+		s.Ready = s.Ready && s.Sinks[i].ready()
+	}
+	return s
+}
+
+// ready reports whether data moves, or has all been moved.
+func (c *Condition) ready() bool { return c.State == StateRunning || c.State == StateDone }
+
+func (in *ingest) status() SourceStatus {
+	s := SourceStatus{
+		Name: in.entry.Name, Kind: in.entry.Kind, Stream: in.entry.Stream, Condition: in.condition.get(),
+		Records: in.count.records.Load(), Bytes: in.count.bytes.Load(), Repeats: in.count.repeats.Load(),
+		Report: reportOf(in.source),
+	}
+	in.mu.Lock()
+	live := in.live
+	s.Position, s.Ends = in.last.Position, in.last.Ends
+	in.mu.Unlock()
+	if live == nil {
+		return s
+	}
+	durable := live.flight.durablePrefix()
+	s.Position, s.Ends = durable.resume, durable.reached
+	s.InFlight = live.flight.onTheWay()
+	s.Pending = live.emitter.expected()
+	return s
+}
+
+func (d *deliver) status() SinkStatus {
+	c := &d.count
+	s := SinkStatus{
+		Name: d.entry.Name, Kind: d.entry.Kind, Streams: d.entry.Streams, Condition: d.condition.get(),
+		Read: c.in.Load(), Records: c.out.Load(), Bytes: c.bytes.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
+		Filtered: c.filtered.Load(), DeadLetters: c.dead.Load(), Late: c.late.Load(), Held: c.held.Load(), HeldBytes: c.heldBytes.Load(),
+		Behind: c.behind.Load(),
+	}
+	if at := d.cursor.Load(); at != nil {
+		s.Cursor = *at
+	}
+	if w := c.watermark.Load(); w != 0 {
+		s.Watermark = time.UnixMicro(w).UTC()
+	}
+	if last := c.stamp.Load(); last != 0 && s.Behind > 0 {
+		s.Lag = max(time.Since(time.UnixMicro(last)), 0)
+	}
+	if sink := d.opened.Load(); sink != nil {
+		s.Report = reportOf(*sink)
+	}
+	return s
+}
+
+// reportOf returns what a connector says of itself, nil where it says nothing.
+func reportOf(connector any) *Report {
+	r, ok := connector.(Reporter)
+	if !ok {
+		return nil
+	}
+	report := r.Report()
+	return &report
+}
+
+// measureEvery is how often a sink's distance to the end of its streams is measured.
+const measureEvery = 2 * time.Second
+
+// measureLag keeps the number of records that the sink is behind, also while it is
+// stuck, until ctx ends.
+func (d *deliver) measureLag(ctx context.Context) {
+	for pause(ctx, measureEvery) == nil {
+		d.measureOnce(ctx)
+	}
+}
+
+func (d *deliver) measureOnce(ctx context.Context) {
+	at := d.cursor.Load()
+	if at == nil {
 		return
 	}
-	c.c.Error, c.c.ErrorAt, c.c.Code = err.Error(), time.Now().UTC(), ""
-	var stop *StopError
-	if errors.As(err, &stop) {
-		c.c.Code = stop.Code
+	limited, cancel := context.WithTimeout(ctx, measureEvery)
+	defer cancel()
+	ends, err := d.journal.CommittedEnds(limited, d.entry.Streams...)
+	if err != nil {
+		return // the sink's own reading tells of it
 	}
-}
-
-// is reports whether the state is s.
-func (c *condition) is(s State) bool { return c.get().State == s }
-
-func (c *condition) get() Condition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.c
+	var behind int64
+	for p, o := range *at {
+		behind += max(ends[p]-o, 0)
+	}
+	d.count.behind.Store(behind)
 }
