@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func (j *Journal) recover() error {
 	}
 	if fresh {
 		if len(bases) > 0 {
-			return &DamageError{File: j.start.paths[0], Reason: "there are segments, but no start file"}
+			return &DamageError{File: j.start.paths[0], Reason: "there are segments, but both copies of the start file (" + j.start.paths[1] + " is the other) are missing or fail their checksum"}
 		}
 		if err := j.start.write(); err != nil {
 			return err
@@ -182,7 +183,7 @@ func (l *loadedLog) loadSealed(j *Journal, seg *segment, end uint64) error {
 	}
 	*seg = segment{base: seg.base, path: seg.path, file: seg.file, discard: seg.discard, prev: l.tail.crc, lastCRC: l.tail.crc}
 	seg.acquire()
-	stop, err := l.scan(seg, false)
+	stop, err := l.scan(seg, int64(end-seg.base), false)
 	if err != nil {
 		return err
 	}
@@ -245,13 +246,13 @@ func (l *loadedLog) adopt(x *segIndex) {
 	l.tail = x.end
 }
 
-// scan adds the frames of a segment to the index until something else is found.
-func (l *loadedLog) scan(seg *segment, full bool) (verdict, error) {
+// scan adds the frames of a segment to the index until something else is found, or the file offset limit is reached.
+func (l *loadedLog) scan(seg *segment, limit int64, full bool) (verdict, error) {
 	size, err := seg.file.Size()
 	if err != nil {
 		return verdict{}, err
 	}
-	sc := &scanner{file: seg.file, size: size}
+	sc := &scanner{file: seg.file, size: min(size, limit)}
 	l.aborted = nil
 	for {
 		v, err := sc.next(seg.size, l.tail, full)
@@ -292,7 +293,7 @@ func (l *loadedLog) addFrame(seg *segment, h *frameHeader, frame []byte) {
 
 // loadLast takes the segment that is written to, and cuts what lies behind its last whole frame.
 func (l *loadedLog) loadLast(j *Journal, seg *segment, durable uint64, clean bool) error {
-	stop, err := l.scan(seg, true)
+	stop, err := l.scan(seg, math.MaxInt64, true)
 	if err != nil {
 		return err
 	}

@@ -37,21 +37,17 @@ type startFile struct {
 	starts map[uint32]int64  // TrimBefore
 }
 
-// openStart opens or creates the start file of a journal. fresh says that there was none.
+// openStart opens or creates the start file of a journal. fresh says that no copy can be read: the journal is new, its
+// creation was cut off, or, if there are segments, both are lost.
 func openStart(fsys vfs.FS, dir string) (s *startFile, fresh bool, err error) {
 	s = &startFile{fsys: fsys, front: newTail(), values: map[string][]byte{}, starts: map[uint32]int64{}}
 	s.paths = [2]string{filepath.Join(dir, "start.0"), filepath.Join(dir, "start.1")}
-	fresh = true
 	var best []byte
-	var damaged [2]bool
-	for i, path := range s.paths {
+	for _, path := range s.paths {
 		payload, seq, err := readStart(fsys, path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errBadStart):
 			s.stale = true
-			continue
-		case errors.Is(err, errBadStart):
-			damaged[i], s.stale = true, true
 		case err != nil:
 			return nil, false, fmt.Errorf("reading %s: %w", path, err)
 		case seq > s.seq:
@@ -60,17 +56,11 @@ func openStart(fsys vfs.FS, dir string) (s *startFile, fresh bool, err error) {
 		case seq < s.seq:
 			s.stale = true
 		}
-		fresh = false
 	}
-	if damaged[0] && damaged[1] {
-		return nil, false, &DamageError{File: s.paths[0], Reason: "both copies of the start file (" + s.paths[1] + " is the other) fail their checksum"}
-	}
-	if best != nil {
+	if fresh = best == nil; !fresh {
 		if err := s.decode(best); err != nil {
 			return nil, false, fmt.Errorf("reading %s: %w", s.paths[0], err)
 		}
-	} else {
-		fresh = true // at most an empty copy of a journal whose creation was cut off: seq 1 is in both before any use
 	}
 	for i, path := range s.paths {
 		if s.files[i], err = fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {

@@ -215,6 +215,9 @@ func (w *walk) segment(base uint64, problems *[]error) error {
 		*problems = append(*problems, &DamageError{File: path, Position: w.tail.pos, End: base, Reason: "segments are missing before this one, or the one before ends early"})
 		w.unlink(base)
 	}
+	if i := slices.Index(w.bases, base); i+1 < len(w.bases) { // behind the last frame lies what the file held before
+		size = min(size, int64(w.bases[i+1]-base))
+	}
 	sc := &scanner{file: f, size: size}
 	for {
 		v, err := sc.next(seg.size, w.tail, true)
