@@ -92,7 +92,7 @@ func Open(opts Options) (*Node, error) {
 }
 
 func (n *Node) open() error {
-	err := n.opts.FS.MkdirAll(path.Join(n.opts.Dir, streamsDir), 0o755)
+	err := errors.Join(n.makeDir(path.Join(n.opts.Dir, streamsDir)), n.makeDir(n.metaDir()))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,25 @@ func (n *Node) journalDir(id StreamID, journal int32) string {
 	return path.Join(n.streamDir(id), strconv.Itoa(int(journal)))
 }
 
+// makeDir makes a directory of the node and makes its name durable, up to the
+// entry of the data directory itself: a power cut must not take away a directory
+// whose files were synced. A directory that is there already is synced too: the
+// run that made it may have been stopped before it got so far.
+func (n *Node) makeDir(dir string) error {
+	dir = path.Clean(dir)
+	if err := n.opts.FS.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	top := path.Dir(path.Clean(n.opts.Dir))
+	for dir != top {
+		dir = path.Dir(dir)
+		if err := n.opts.FS.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkDirs compares the streams on disk with those in the metadata. What the
 // metadata does not know is never removed: it is far more likely that the
 // metadata is damaged or old than that the data is not wanted. A directory whose

@@ -34,8 +34,12 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 	if h.durable {
 		mode = storage.Durable
 	}
+	dir := n.journalDir(h.stream, h.number)
+	if err := n.makeDir(dir); err != nil {
+		return nil, err
+	}
 	g, err := OpenGroup(GroupOptions{
-		Dir: n.journalDir(h.stream, h.number),
+		Dir: dir,
 		Journal: storage.Options{
 			Mode:         mode,
 			SegmentBytes: n.opts.SegmentBytes,

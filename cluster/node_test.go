@@ -409,3 +409,18 @@ func TestProducerIDsAreNeverGivenTwice(t *testing.T) {
 		}
 	}
 }
+
+// A directory whose name is not synced can vanish in a power cut, with all that
+// was synced below it.
+func TestDirectoriesOfNewStreamsAreMadeDurable(t *testing.T) {
+	t.Parallel()
+	faulty := vfs.NewFaulty(vfs.OS{})
+	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS = faulty })
+	create(t, n, cluster.NewStream{Name: "s"})
+	faulty.Inject(vfs.Fault{Op: vfs.OpSyncDir, Name: "streams", Keep: true})
+	if a := appendTo(t, n, "s", 0, "v"); a.Err == nil {
+		t.Error("a record was acknowledged in a directory that may vanish")
+	}
+	faulty.Heal()
+	eventually(t, "appending once the disk is well", func() error { return appendTo(t, n, "s", 0, "v").Err })
+}
