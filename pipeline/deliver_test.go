@@ -250,7 +250,7 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	random := rand.New(rand.NewPCG(5, 6))
-	const total = 8000
+	const total = 12_000
 	var emitted atomic.Int64
 	plain, ordered, rolled := destination{}, destination{}, destination{}
 	order := &pipeline.OrderConfig{MaxOutOfOrder: 20 * time.Millisecond, Late: "side", Memory: 1 << 20}
@@ -278,13 +278,13 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 		select {
 		case err := <-ended:
 			t.Fatal(err)
-		case <-time.After(time.Duration(50+random.IntN(900)) * time.Millisecond):
+		case <-time.After(time.Duration(100+random.IntN(1500)) * time.Millisecond):
 		}
 		wire.sever()
 		cancel()
 		<-ended
 		j.Close()
-		if emitted.Load() == total || lives > 100 {
+		if emitted.Load() == total || lives > 40 {
 			break
 		}
 	}
