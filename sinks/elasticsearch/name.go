@@ -18,9 +18,9 @@ func indexName(name string) (string, error) {
 	case !utf8.ValidString(lower):
 		return "", fmt.Errorf("index name %q is not UTF-8", name)
 	case strings.ContainsAny(lower, "\\/*?\"<>| ,#:") || strings.ContainsFunc(lower, isControl):
-		return "", fmt.Errorf("index name %q holds a space, a control character or one of \\/*?\"<>|,#:", name)
+		return "", fmt.Errorf("index name %q holds a space, a control character or one of \\/*?\"<>|,#: which Elasticsearch does not take", name)
 	case strings.ContainsAny(lower[:1], "-_+."):
-		return "", fmt.Errorf("index name %q begins with one of - _ + .", name)
+		return "", fmt.Errorf("index name %q begins with one of -_+. which Elasticsearch does not take", name)
 	}
 	return lower, nil
 }

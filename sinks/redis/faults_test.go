@@ -134,12 +134,12 @@ func TestReplicaHoldsTheSinkUntilItIsPrimary(t *testing.T) {
 	sinktest.Write(t, s, order(1, 1))
 	sinktest.Flush(t, s, 2)
 	host, port, _ := strings.Cut(primary.Addr, ":")
-	if err := client.SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := client.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	sinktest.Write(t, s, order(2, 1))
 	sinktest.WantWaiting(t, s, 3, "READONLY", "replica")
-	if err := client.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := client.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	// It has copied an empty primary in the meantime, or not: either way it is not passed
@@ -158,12 +158,12 @@ func TestLostPrimaryHoldsTheSink(t *testing.T) {
 	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
 	sinktest.Write(t, s, order(1, 1))
 	sinktest.Flush(t, s, 2)
-	if err := client.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := client.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	sinktest.Write(t, s, order(2, 1))
 	sinktest.WantWaiting(t, s, 3, "MASTERDOWN")
-	if err := client.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := client.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	sinktest.Flush(t, s, 3)
