@@ -30,6 +30,10 @@ func (p *page) empty() bool {
 	return true
 }
 
+func (p *page) release(position int64) {
+	p.held[position&pageMask>>6] &^= 1 << (position & 63)
+}
+
 // positions is the set of the positions of a partition that are held, one bit
 // each between the lowest held and the last. Stretches of 512 positions without a
 // record take no page.
@@ -56,11 +60,6 @@ func (ps *positions) note(position, prev, stamp int64) {
 func (ps *positions) hold(position int64) {
 	pg := &ps.pages[len(ps.pages)-1]
 	pg.held[position&pageMask>>6] |= 1 << (position & 63)
-}
-
-func (ps *positions) release(position int64) {
-	pg := ps.find(position >> pageBits)
-	pg.held[position&pageMask>>6] &^= 1 << (position & 63)
 }
 
 // find looks where the page is if none is missing in between.

@@ -79,10 +79,17 @@ func (b *Buffer[P]) emit(it *Item[P]) {
 
 // discharge undoes account.
 func (b *Buffer[P]) discharge(group []Item[P]) {
-	bytes := int64(0)
+	var (
+		bytes int64
+		of    Partition
+		pg    *page // neighbours are mostly in one page
+	)
 	for i := range group {
 		it := &group[i]
-		b.table.parts[it.Partition].held.release(it.Position)
+		if number := it.Position >> pageBits; pg == nil || pg.number != number || of != it.Partition {
+			of, pg = it.Partition, b.table.parts[it.Partition].held.find(number)
+		}
+		pg.release(it.Position)
 		bytes += recordOverhead + int64(it.size)
 	}
 	b.bytes -= bytes

@@ -66,7 +66,11 @@ func (h *liveHeap) remove(id sourceID) {
 }
 
 // raised restores the order after the M of a live source rose.
-func (h *liveHeap) raised(id sourceID) { h.down(int(h.all[id].at), id) }
+func (h *liveHeap) raised(id sourceID) {
+	if len(h.ids) > 1 {
+		h.down(int(h.all[id].at), id)
+	}
+}
 
 func (h *liveHeap) up(i int, id sourceID) {
 	for i > 0 {
