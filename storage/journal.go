@@ -18,6 +18,8 @@ type Journal struct {
 	lock  io.Closer
 	cache *tableCache
 
+	buffers sync.Pool // of *[]byte, for Read
+
 	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
 	start     *startFile
 	tail      *tail // behind the last frame; addFrame and addBatch move it

@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"sort"
+	"sync"
 )
 
 // Chunk is what Read found: whole batches of one partition, in order.
@@ -13,10 +14,32 @@ type Chunk struct {
 	Bytes int
 	// Next is the offset behind the last batch; the offset that was asked for if there is none.
 	Next int64
+
+	pool *sync.Pool // of *[]byte; nil: memory is not used again
+	held []*[]byte
 }
 
-// Release gives the memory back.
-func (c *Chunk) Release() { c.Pieces = nil }
+// Release gives the memory back; the pieces must not be used any more. It may be called again.
+func (c *Chunk) Release() {
+	for _, b := range c.held {
+		c.pool.Put(b)
+	}
+	c.Pieces, c.held = nil, nil
+}
+
+// buffer returns n bytes that are the chunk's until Release.
+func (c *Chunk) buffer(n int) []byte {
+	if c.pool == nil {
+		return make([]byte, n)
+	}
+	b, _ := c.pool.Get().(*[]byte)
+	if b == nil || cap(*b) < n {
+		grown := make([]byte, max(n, 64<<10))
+		b = &grown
+	}
+	c.held = append(c.held, b)
+	return (*b)[:n]
+}
 
 // Read returns whole batches from the one that contains offset on, about maxBytes of them, but at least one if there
 // is any. Batches at or beyond the offset limit are left out; a negative limit is the committed end. At the end the
@@ -24,28 +47,31 @@ func (c *Chunk) Release() { c.Pieces = nil }
 // returned without an error.
 func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64) (*Chunk, error) {
 	r := reading{j: j, partition: partition, offset: offset, limit: limit, room: maxBytes}
-	c := &Chunk{Next: offset}
+	c := &Chunk{Next: offset, pool: &j.buffers}
 	for {
 		run, err := r.next()
 		if err != nil {
-			if c.Bytes > 0 {
-				return c, nil
-			}
-			return nil, err
+			return c.orError(err)
 		}
 		if run == nil {
 			return c, nil
 		}
 		if err := run.read(c); err != nil {
 			run.seg.release()
-			if c.Bytes > 0 {
-				return c, nil
-			}
-			return nil, err
+			return c.orError(err)
 		}
 		run.seg.release()
 		r.offset = c.Next
 	}
+}
+
+// orError is what was read before an error, or the error if that is nothing.
+func (c *Chunk) orError(err error) (*Chunk, error) {
+	if c.Bytes > 0 {
+		return c, nil
+	}
+	c.Release()
+	return nil, err
 }
 
 // reading is a walk over a partition, segment by segment.
@@ -160,7 +186,7 @@ func (r *batchRun) read(c *Chunk) error {
 	for _, l := range r.locs {
 		total += int(l.length)
 	}
-	buf := make([]byte, total)
+	buf := c.buffer(total)
 	for i, at := 0, 0; i < len(r.locs); {
 		k, n := i+1, int(r.locs[i].length)
 		for k < len(r.locs) && r.locs[k].rel == r.locs[k-1].rel+r.locs[k-1].length {
@@ -203,122 +229,4 @@ func (r *batchRun) check(data []byte, l loc) error {
 		return nil
 	}
 	return r.seg.damage(int64(l.rel), int64(l.rel)+int64(l.length), fmt.Sprintf("batch at offset %d: %s", l.offset, reason))
-}
-
-// Bounds returns the first offset that can be read and the one behind the last committed record.
-func (j *Journal) Bounds(partition uint32) (start, end int64) {
-	visible := j.visible()
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	p := j.index.parts[partition]
-	if p == nil {
-		return 0, 0
-	}
-	end = p.visibleEnd(visible)
-	return min(p.lowest(), end), end
-}
-
-// LastStable returns the offset below which every transaction is decided.
-func (j *Journal) LastStable(partition uint32) int64 {
-	visible := j.visible()
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	p := j.index.parts[partition]
-	if p == nil {
-		return 0
-	}
-	return p.txns.stable(p.visibleEnd(visible), visible)
-}
-
-// Aborted returns the aborted transactions that have records in [from, to), in the order of their markers.
-func (j *Journal) Aborted(partition uint32, from, to int64) []Aborted {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	p := j.index.parts[partition]
-	if p == nil {
-		return nil
-	}
-	all := p.txns.aborted
-	var found []Aborted
-	for _, a := range all[sort.Search(len(all), func(i int) bool { return all[i].Last >= from }):] {
-		if a.First < to {
-			found = append(found, a)
-		}
-	}
-	return found
-}
-
-// EpochEnd answers how far a leader epoch reaches in a partition: the largest epoch up to the asked one that the
-// journal knows, and the offset behind the last record that was appended under it or an older one. It returns -1, -1
-// if everything left is newer.
-func (j *Journal) EpochEnd(partition uint32, epoch int32) (int32, int64) {
-	visible := j.visible()
-	j.mu.RLock()
-	x := &j.index
-	p := x.parts[partition]
-	if p == nil {
-		p = &partition0
-	}
-	end := p.visibleEnd(visible)
-	known := int32(-1)
-	if x.front.index > 0 && int32(x.front.term) <= epoch {
-		known = int32(x.front.term)
-	}
-	// Terms never fall along the log: find the first entry above the epoch.
-	var position uint64 = visible
-	for _, s := range x.segs {
-		n := sort.Search(len(s.entries), func(i int) bool { return int64(s.entries[i].term) > int64(epoch) })
-		if n > 0 {
-			known = int32(s.entries[n-1].term)
-		}
-		if n < len(s.entries) {
-			position = min(position, s.base+uint64(s.entries[n].rel))
-			break
-		}
-	}
-	j.mu.RUnlock()
-	if known < 0 {
-		return -1, -1
-	}
-	if position >= visible {
-		return known, end
-	}
-	return known, j.offsetAt(partition, position, end)
-}
-
-var partition0 partition
-
-// offsetAt is the first offset of a partition at or behind a journal position.
-func (j *Journal) offsetAt(id uint32, position uint64, end int64) int64 {
-	j.mu.RLock()
-	p := j.index.parts[id]
-	var s *span
-	var locs []loc
-	open := false
-	if p != nil {
-		i := sort.Search(len(p.spans), func(i int) bool { return p.spans[i].seg.end() > position })
-		if i < len(p.spans) {
-			copied := p.spans[i]
-			s, open = &copied, copied.seg == j.index.segs[len(j.index.segs)-1]
-			s.seg.acquire()
-			locs = p.open.locs
-		}
-	}
-	j.mu.RUnlock()
-	if s == nil {
-		return end
-	}
-	defer s.seg.release()
-	if !open {
-		t, err := j.tableOf(s.seg)
-		if err != nil {
-			return min(end, s.first) // too low is safe: a client that truncates reads records again
-		}
-		locs = s.locsOf(t)
-	}
-	n := sort.Search(len(locs), func(i int) bool { return s.seg.base+uint64(locs[i].rel) >= position })
-	if n == len(locs) {
-		return min(end, s.next)
-	}
-	return min(end, locs[n].offset)
 }

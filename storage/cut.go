@@ -1,0 +1,153 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// firstKey holds the lowest raft index of a command log whose front raft cut off within a segment.
+const firstKey = "daybook.first"
+
+// DeleteRange implements raft.LogStore. A journal's front goes by retention alone, so all it may cut is the end, which
+// was never committed; a command log also gives up its front after a snapshot.
+func (j *Journal) DeleteRange(low, high uint64) error {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if err := j.writable(); err != nil {
+		return err
+	}
+	j.mu.RLock()
+	first, last := j.index.firstIndex(), j.index.lastIndex()
+	j.mu.RUnlock()
+	var err error
+	switch {
+	case last == 0 || low > high || high < first:
+		return nil
+	case low > first && high >= last:
+		err = j.cutTail(low)
+	case low <= first && j.o.Commands:
+		err = j.cutFront(min(high, last), last)
+	default:
+		err = fmt.Errorf("raft asked to delete entries %d to %d of %d to %d, which would delete data", low, high, first, last)
+	}
+	if err != nil {
+		return j.fail(err)
+	}
+	return nil
+}
+
+// cutFront removes the entries up to high of a command log.
+func (j *Journal) cutFront(high, last uint64) error {
+	if high == last && len(j.current().entries) > 0 { // the log goes on behind a snapshot, at any index
+		if err := j.roll(0); err != nil {
+			return err
+		}
+	}
+	first := high + 1
+	if high == last {
+		first = 0 // raft may go on below, behind a snapshot that is older than what this member had
+	}
+	if err := j.setValue(firstKey, put64(nil, first)); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.index.first = first
+	n := 0
+	for n < len(j.index.segs)-1 && j.index.segs[n].last() <= high {
+		n++
+	}
+	j.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	if err := j.trim(n); err != nil {
+		return err
+	}
+	if high == last {
+		j.tail.index, j.start.front.index = 0, 0
+		return j.start.write()
+	}
+	return nil
+}
+
+// cutTail removes the entries from low on: first the mark goes down, then whole segments go from the last one, then
+// the headers of the frames in the one that stays are zeroed. An interruption leaves a longer log, which raft cuts
+// again. Then the log is read anew, by the code of a start.
+func (j *Journal) cutTail(low uint64) error {
+	j.mu.RLock()
+	seg, n, ok := j.index.find(low)
+	segs := append([]*segment(nil), j.index.segs...)
+	j.mu.RUnlock()
+	if !ok {
+		return raft.ErrLogNotFound
+	}
+	cut := int64(seg.entries[n].rel)
+	if seg.base+uint64(cut) < j.committed.Load() {
+		return fmt.Errorf("raft asked to delete entry %d, which is committed", low)
+	}
+	if err := j.lowerDurable(seg.base + uint64(cut)); err != nil {
+		return err
+	}
+	for i := len(segs) - 1; segs[i] != seg; i-- {
+		_ = j.fsys.Remove(idxPath(segs[i].path)) // its checksum ties it to frames that are gone
+		if err := j.fsys.Remove(segs[i].path); err != nil {
+			return err
+		}
+		if err := j.fsys.SyncDir(j.dir); err != nil {
+			return err
+		}
+	}
+	var zero [frameHeaderBytes]byte
+	for _, e := range seg.entries[n:] {
+		if _, err := seg.file.WriteAt(zero[:], int64(e.rel)); err != nil {
+			return fmt.Errorf("cutting %s: %w", seg.path, err)
+		}
+	}
+	if err := seg.file.Sync(); err != nil {
+		return fmt.Errorf("cutting %s: %w", seg.path, err)
+	}
+	return j.reload(seg)
+}
+
+// lowerDurable takes the mark back before frames above end are destroyed.
+func (j *Journal) lowerDurable(end uint64) error {
+	j.markMu.Lock()
+	defer j.markMu.Unlock()
+	if end >= j.durable.Load() {
+		end = j.durable.Load()
+	}
+	if err := j.mark.setSynced(end, false); err != nil {
+		return err
+	}
+	j.durable.Store(end)
+	return nil
+}
+
+// reload builds the index anew after the end of the log was cut within the segment last.
+func (j *Journal) reload(last *segment) error {
+	j.mu.RLock()
+	var bases []uint64
+	old := j.index.segs
+	for _, s := range old {
+		if s.base <= last.base {
+			bases = append(bases, s.base)
+		}
+	}
+	j.mu.RUnlock()
+	l, err := loadLog(j, bases, j.durable.Load(), false)
+	if err != nil {
+		return fmt.Errorf("reading the log after its end was cut: %w", err)
+	}
+	for _, s := range old {
+		j.cache.remove(s)
+	}
+	if err := j.install(l); err != nil {
+		return err
+	}
+	for _, s := range old {
+		s.discard = closeSegment
+		s.release()
+	}
+	return nil
+}
