@@ -29,6 +29,8 @@ type broker struct {
 	server atomic.Pointer[kafka.Server] // clients dial while the test restarts it
 	addr   string
 	stop   func()
+
+	timeoutMillis int32 // of raw produce requests; 0 is long
 }
 
 // bothWays runs a test over TCP and over net.Pipe: what holds for one must hold

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -166,11 +167,10 @@ func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCal
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	topics := p.results()
 	if p.acks == 0 {
 		// There is no other way to tell the client than to end its connection.
-		for _, t := range p.topics {
+		for _, t := range topics {
 			for _, part := range t.Partitions {
 				if part.ErrorCode != 0 {
 					return fmt.Errorf("%w: %s[%d]: %w", errAckless, t.Topic, part.Partition, kerr.ErrorForCode(part.ErrorCode))
@@ -181,6 +181,18 @@ func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCal
 	}
 	resp := kmsg.NewPtrProduceResponse()
 	resp.Version = p.version
-	resp.Topics = p.topics
+	resp.Topics = topics
 	return w.message(p.header, resp)
+}
+
+// results returns what there is by now. It is a copy: a batch that is late still
+// gets its result, which nobody may wait for to be written to a client.
+func (p *produceCall) results() []kmsg.ProduceResponseTopic {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	topics := slices.Clone(p.topics)
+	for i := range topics {
+		topics[i].Partitions = slices.Clone(topics[i].Partitions)
+	}
+	return topics
 }

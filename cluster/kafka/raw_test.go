@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"testing"
@@ -59,7 +60,7 @@ func produceRaw(t *testing.T, b *broker, topic string, txn *string, raw []byte) 
 func produceRawAt(t *testing.T, b *broker, topic string, txn *string, raw []byte) (code int16, offset int64) {
 	t.Helper()
 	req := kmsg.NewPtrProduceRequest()
-	req.TransactionID, req.Acks, req.TimeoutMillis = txn, -1, 10_000
+	req.TransactionID, req.Acks, req.TimeoutMillis = txn, -1, cmp.Or(b.timeoutMillis, 30_000)
 	topicReq := kmsg.NewProduceRequestTopic()
 	topicReq.Topic = topic
 	p := kmsg.NewProduceRequestTopicPartition()
