@@ -1,0 +1,126 @@
+package storage_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// damaged makes a journal of several segments, closes it, and flips a byte in the middle of its second segment.
+func damaged(t *testing.T) (dir string, frames int) {
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})
+	for i := range 60 {
+		l.put(uint32(i%2), plain(fmt.Sprint("x", i), 2))
+	}
+	frames = int(l.last())
+	must(t, l.Close())
+	path := filepath.Join(l.dir, files(t, l.dir, ".seg")[1])
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[1000] ^= 4
+	must(t, os.WriteFile(path, b, 0o644))
+	return l.dir, frames
+}
+
+func TestVerifyCountsAndNamesDamage(t *testing.T) {
+	t.Parallel()
+	dir, frames := damaged(t)
+	before := inMemory(t, dir)
+	r, err := storage.Verify(dir)
+	must(t, err)
+	if len(r.Problems) != 1 {
+		t.Fatalf("got problems %v, want one", r.Problems)
+	}
+	var d *storage.DamageError
+	if !errors.As(r.Problems[0], &d) || d.End <= d.Position || !strings.HasSuffix(d.File, ".seg") || d.Position > d.Position-uint64(d.Offset)+1000 || d.End < d.Position-uint64(d.Offset)+1000 {
+		t.Errorf("got %+v, want a range around byte 1000 of the segment", d)
+	}
+	if r.Frames != frames-1 {
+		t.Errorf("counted %d good frames, want all but one of %d", r.Frames, frames)
+	}
+	for _, name := range files(t, dir, "") {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		want, err := vfs.ReadFile(before, "j/"+name)
+		must(t, err)
+		if name != "lock" && !bytes.Equal(got, want) {
+			t.Errorf("Verify changed %s", name)
+		}
+	}
+}
+
+func TestDumpGoesOnBehindDamage(t *testing.T) {
+	t.Parallel()
+	dir, frames := damaged(t)
+	var out bytes.Buffer
+	must(t, storage.Dump(dir, &out))
+	lines := strings.Split(out.String(), "\n")
+	count := func(prefix string) (n int) {
+		for _, l := range lines {
+			if strings.HasPrefix(l, prefix) {
+				n++
+			}
+		}
+		return n
+	}
+	if count("frame ") != frames-1 || count("  batch ") != frames-1 || count("damage: ") != 1 || count("segment ") != len(files(t, dir, ".seg")) {
+		t.Errorf("got %d frames, %d batches, %d damages in\n%s", count("frame "), count("  batch "), count("damage: "), out.String())
+	}
+	if want := "index 60 term 1 batches"; !strings.Contains(out.String(), want) {
+		t.Errorf("the last frame, %q, is missing", want)
+	}
+}
+
+func TestVerifyAndDumpNeedTheJournalToThemselves(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{})
+	var locked *vfs.LockedError
+	if _, err := storage.Verify(l.dir); !errors.As(err, &locked) {
+		t.Errorf("Verify: got %v, want a LockedError", err)
+	}
+	if err := storage.Dump(l.dir, &bytes.Buffer{}); !errors.As(err, &locked) {
+		t.Errorf("Dump: got %v, want a LockedError", err)
+	}
+	if _, err := storage.Verify(filepath.Join(l.dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of nothing: got %v, want ErrNotExist", err)
+	}
+}
+
+// A start that takes the indexes does not read the data; the damage is met by the read, which serves what lies before
+// it and names the range.
+func TestDamageIsReportedWhereItIsRead(t *testing.T) {
+	t.Parallel()
+	dir, _ := damaged(t)
+	l := openLog(t, dir, storage.Options{SegmentBytes: 4 << 10})
+	var failures int
+	for p := range uint32(2) {
+		_, end := l.Bounds(p)
+		if end != 60 {
+			t.Fatalf("partition %d ends at %d, want 60", p, end)
+		}
+		for offset := range end {
+			c, err := l.Read(p, offset, 1, -1)
+			var d *storage.DamageError
+			switch {
+			case errors.As(err, &d):
+				failures++
+			case err != nil:
+				t.Fatal(err)
+			default:
+				if got := offsets(c.Pieces[0])[0]; got != offset/2*2 {
+					t.Fatalf("offset %d: got batch %d", offset, got)
+				}
+			}
+		}
+	}
+	if failures != 2 { // the two offsets of the damaged batch
+		t.Errorf("%d offsets could not be read, want 2", failures)
+	}
+}
