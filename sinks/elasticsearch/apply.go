@@ -128,7 +128,7 @@ func (s *Sink) settle(ctx context.Context, sent []operation, results []*result) 
 			s.retried.Add(1)
 			left, err = append(left, o), worse(err, fmt.Errorf("index %s, id %q: %w", o.index, o.id, &answerError{status: r.Status, cause: *r.Error}))
 		case gone:
-			left, err = append(left, o), worse(err, lost(o.index, r.Error.String()))
+			left, err = append(left, o), worse(err, s.indices.lost(o.index, r.Error.String()))
 		}
 	}
 	return left, err

@@ -110,7 +110,7 @@ func (x *indices) checkNew(ctx context.Context, name string) error {
 	}
 	known, err := x.registry.knows(ctx, name)
 	if err == nil && known {
-		return lost(name, "the sink has written to it before, and it was deleted or replaced since")
+		return x.lost(name, "the sink has written to it before, and it was deleted or replaced since")
 	}
 	return err
 }
@@ -257,7 +257,7 @@ func (x *indices) verify(ctx context.Context) error {
 	}
 	for name, i := range x.touched {
 		if !ids[i.uuid] {
-			return lost(name, "it was deleted or replaced while the sink was writing")
+			return x.lost(name, "it was deleted or replaced while the sink was writing")
 		}
 	}
 	clear(x.touched)
@@ -269,13 +269,15 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Millise
 func foreign(index, why string) error {
 	return &pipeline.StopError{
 		Code: "target-of-another", Where: "elasticsearch index " + index, Err: errors.New(why),
-		Fix: "choose another index; or, if what is there may go, delete the index and replay from the start",
+		Fix: "choose another index; or, if what is there may go, delete the index and the sink's consumer group, so that it starts at the oldest record kept",
 	}
 }
 
-func lost(index, why string) error {
+// lost is the error of an index that has gone; to write all again is safe, since
+// everything carries its version.
+func (x *indices) lost(index, why string) error {
 	return &pipeline.StopError{
 		Code: "target-lost", Where: "elasticsearch index " + index, Err: errors.New(why),
-		Fix: "delete what is there of the index and replay from the start into the live target, then start the sink again",
+		Fix: fmt.Sprintf("delete what is there of the index, and the consumer group daybook.sink.%s.%s: the sink then starts at the oldest record kept", x.env.Pipeline, x.env.Name),
 	}
 }

@@ -143,7 +143,7 @@ func (t *target) checkMarks(held map[string]string) error {
 	return &pipeline.StopError{
 		Code: "target-set-back", Where: t.key,
 		Err: errors.New("redis has forgotten changes that it had confirmed: a server took over that lagged, or an old copy was loaded"),
-		Fix: fmt.Sprintf("replay into the live target from %s, then start the sink again", strings.Join(positions, " and ")),
+		Fix: fmt.Sprintf("replay into the live target from %s; or %s", strings.Join(positions, " and "), t.startAnew()),
 	}
 }
 
@@ -220,6 +220,11 @@ func (t *target) foreign(why string) error {
 func (t *target) lost(why string) error {
 	return &pipeline.StopError{
 		Code: "target-lost", Where: t.key, Err: errors.New(why),
-		Fix: "replay from the stream's start into the live target, then start the sink again; if the server is the wrong one, correct addr or db",
+		Fix: "correct addr or db, if this is the wrong server; else " + t.startAnew(),
 	}
+}
+
+// startAnew says how the sink writes all again, which versions make safe.
+func (t *target) startAnew() string {
+	return fmt.Sprintf("delete the consumer group daybook.sink.%s.%s: the sink then starts at the oldest record kept", t.env.Pipeline, t.env.Name)
 }
