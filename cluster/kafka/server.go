@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -122,24 +123,39 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 	var conns sync.WaitGroup
 	defer conns.Wait()
+	short := false // of descriptors or memory
 	for {
 		c, err := l.Accept()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			if err == nil {
 				_ = c.Close()
 			}
 			return nil
-		}
-		if err != nil {
-			if retry := (net.Error)(nil); errors.As(err, &retry) && pause(ctx, 20*time.Millisecond) {
-				// Out of descriptors: those that we have go on.
-				s.logger.Warn("cannot accept a Kafka connection", "error", err)
-				continue
-			}
+		case err == nil:
+			short = false
+			conns.Go(func() { s.ServeConn(ctx, c) })
+		case !passing(err):
 			return fmt.Errorf("accepting Kafka connections on %s: %w", l.Addr(), err)
+		default:
+			if !short {
+				s.logger.Warn("cannot accept Kafka connections for the moment", "address", l.Addr().String(), "error", err)
+			}
+			short = true
+			pause(ctx, 100*time.Millisecond)
 		}
-		conns.Go(func() { s.ServeConn(ctx, c) })
 	}
+}
+
+// passing says that an error of Accept will pass: the client has gone already, or
+// the process is short of something that it gets back when others leave.
+func passing(err error) bool {
+	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // ServeConn answers one connection until its client or ctx ends it, or Close is

@@ -247,7 +247,7 @@ func TestPendingOffsetsAreUnstableUntilTheTransactionEnds(t *testing.T) {
 func sessionOpts(b *broker) []kgo.Opt {
 	probe := b.client()
 	return append(probe.Opts(), kgo.TransactionalID("etl"), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets())
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 }
 
 // The decision to commit is made before the markers are written; a stop between
