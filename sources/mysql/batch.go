@@ -44,6 +44,10 @@ func (b *batch) add(key, value []byte, table string, time int64) {
 
 func (b *batch) full() bool { return len(b.records) >= batchRecords || b.bytes >= batchBytes }
 
+// ripe reports whether the end of a transaction is a good moment to send it off:
+// rather there than in the middle of the next one.
+func (b *batch) ripe() bool { return len(b.records) >= batchRecords/2 || b.bytes >= batchBytes/2 }
+
 // take returns the records with their positions and empties the batch.
 func (b *batch) take() []pipeline.Record {
 	all := string(b.positions)

@@ -36,12 +36,13 @@ type reader struct {
 	done     gtidSet // the transactions behind us
 	safe     mark    // the last place to resume from
 	reached  place   // the furthest place handled on this server, in this run or before
-	moved    bool    // safe is ahead of what was last emitted
+	moved    bool    // safe is ahead of the last position emitted
+	beyond   bool    // records were collected that lie behind safe
 
 	tx       transaction
 	bindings map[uint64]*binding
 	batch    batch
-	sent     time.Time // of the last Emit
+	placed   time.Time // when a position was last emitted
 	now      int64     // wall clock in ms, for the envelope; read once an event
 
 	prepared map[string]*preparedXA
@@ -98,7 +99,7 @@ func (r *reader) event(e *replication.BinlogEvent) error {
 		return err
 	}
 	if r.batch.full() {
-		return r.flush()
+		return r.emit()
 	}
 	return nil
 }
@@ -264,7 +265,13 @@ func (r *reader) commit(h *replication.EventHeader) error {
 	}
 	r.tx = transaction{id: r.tx.id[:0]}
 	r.see.transactions.Add(1)
-	return r.boundary()
+	if err := r.boundary(); err != nil {
+		return err
+	}
+	if r.batch.ripe() || r.moved && time.Since(r.placed) > placeEvery {
+		return r.emit()
+	}
+	return nil
 }
 
 // boundary is called between two transactions.
@@ -272,9 +279,12 @@ func (r *reader) boundary() error {
 	if r.tx.open || r.tx.hasGTID {
 		return nil
 	}
-	if r.at.Pos < 1<<32 && len(r.prepared) == 0 { // the protocol can't resume beyond, and there is a new file soon
+	// The protocol can't resume beyond 4 GiB, and there is a new file soon.
+	if r.at.Pos < 1<<32 && len(r.prepared) == 0 {
 		r.safe = mark{r.at, r.fileTime}
-		r.moved = true
+		r.moved, r.beyond = true, false
+	} else {
+		r.beyond = true
 	}
 	if r.reached.before(r.at) {
 		r.reached = r.at
@@ -336,30 +346,40 @@ func (r *reader) finished() error {
 	return errStopped
 }
 
-// moveEvery bounds how often the position is moved on when nothing of interest
-// happens.
-const moveEvery = time.Second
+// Positions cost something to make, so that they are given with one Emit in a while,
+// and where nothing of interest happens even more rarely.
+const (
+	placeEvery = 100 * time.Millisecond
+	moveEvery  = time.Second
+)
 
-// flush hands on what was collected. Between two batches without records the
-// position moves at most once a second.
+// flush hands on what was collected; the server has nothing more to send just now.
 func (r *reader) flush() error {
-	if len(r.batch.records) == 0 && (!r.moved || len(r.prepared) > 0 || time.Since(r.sent) < moveEvery) {
+	if len(r.batch.records) == 0 && (!r.moved || time.Since(r.placed) < moveEvery) {
 		return nil
 	}
+	r.placed = time.Time{}
 	return r.emit()
 }
 
+// emit hands on what was collected, with a position where that is due and the last
+// record is the end of a transaction: to go on from an earlier place would repeat
+// records that the journal is known to have.
 func (r *reader) emit() error {
 	records := r.batch.take()
 	var position pipeline.Position
-	if r.moved && len(r.prepared) == 0 {
+	if r.moved && !r.beyond && time.Since(r.placed) > placeEvery {
 		position = r.resume()
+	}
+	if position == "" && len(records) == 0 {
+		return nil
 	}
 	if err := r.out.Emit(r.ctx, records, position); err != nil {
 		return err
 	}
-	r.moved = false
-	r.sent = time.Now()
+	if position != "" {
+		r.moved, r.placed = false, time.Now()
+	}
 	r.see.emitted(len(records), r.safe.place)
 	return nil
 }

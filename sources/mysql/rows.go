@@ -277,6 +277,7 @@ func (r *reader) add(a []byte, start, valueEnd int, full string, micros int64) {
 	p = append(p, ':')
 	r.batch.positions = strconv.AppendInt(p, r.tx.rows, 10)
 	r.tx.rows++
+	r.beyond = true
 	r.batch.add(key, value, full, micros)
 	if r.snap != nil {
 		r.snap.touch(full, key)

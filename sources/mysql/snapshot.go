@@ -200,7 +200,7 @@ func (s *snapshot) finish() error {
 	s.r.moved = true
 	s.r.see.snapshotOver()
 	s.r.log.Info("the snapshot is complete")
-	return s.r.emit()
+	return s.r.flush()
 }
 
 // read takes the next chunk. Locks that others hold put it off.
@@ -281,6 +281,7 @@ func (s *snapshot) emitChunk() error {
 		s.chunk = nil
 		return nil
 	}
+	beyond := r.beyond // false, but where no place is safe just now
 	id := s.wait[0].ID
 	now := time.Now()
 	r.now = now.UnixMilli()
@@ -313,7 +314,7 @@ func (s *snapshot) emitChunk() error {
 		s.wait = s.wait[1:]
 		s.last, s.rows = nil, 0
 	}
-	r.moved = true
+	r.moved, r.beyond = true, beyond
 	return r.emit()
 }
 
@@ -348,6 +349,7 @@ func (s *snapshot) emitRow(c *chunk, row chunkRow, id string, micros int64, last
 	p = append(p, ':')
 	r.batch.positions = append(p, row.key...)
 	r.batch.add(a[end:len(a):len(a)], a[start:end:end], c.name, micros)
+	r.beyond = true
 }
 
 // selectChunk reads rows behind s.last into c.

@@ -93,13 +93,9 @@ func (r *reader) prepare(h *replication.EventHeader, b []byte) error {
 		return r.commit(h)
 	}
 	if r.shadow == nil {
-		// From here on no place is safe to resume from: emit what is behind us first.
-		if r.moved {
-			if err := r.emit(); err != nil {
-				return err
-			}
-		}
+		// From here on no place is safe to resume from: see reader.boundary.
 		r.prepared[x.id] = x
+		r.beyond = true
 	}
 	return r.commit(h)
 }
