@@ -24,7 +24,9 @@ type deliver struct {
 	changes map[string]bool
 	options WorkerOptions
 	epoch   uint16
-	log     *slog.Logger
+	// asideName is the sink's name in its dead-letter and late streams.
+	asideName string
+	log       *slog.Logger
 
 	condition condition
 	count     sinkCounters
@@ -43,7 +45,7 @@ type sinkCounters struct {
 
 // newDeliver prepares the sink of an entry. The destination is opened by run.
 func newDeliver(j *Journal, f *File, entry *SinkEntry, o WorkerOptions) (*deliver, error) {
-	d := &deliver{journal: j, pipeline: f.Pipeline, entry: entry, options: o, changes: map[string]bool{}}
+	d := &deliver{journal: j, pipeline: f.Pipeline, entry: entry, options: o, changes: map[string]bool{}, asideName: entry.Name}
 	d.log = o.Log.With("sink", entry.Name)
 	if entry.Where != "" {
 		w, err := CompileWhere(entry.Where)
@@ -182,13 +184,7 @@ func (d *deliver) newOwner(streams map[string]StreamInfo) (owner, error) {
 		whole := d.entry.Order != nil && d.entry.Order.Per != "partition"
 		return newGroupOwner(d.journal, group, d.entry.Streams, whole)
 	}
-	o := &soleOwner{journal: d.journal, group: group}
-	for _, s := range streams {
-		for n := range s.Partitions {
-			o.parts = append(o.parts, Partition{Stream: s.Name, Number: int32(n)})
-		}
-	}
-	return o, nil
+	return &soleOwner{journal: d.journal, group: group, parts: partitionsOf(streams)}, nil
 }
 
 // ordersChanges reports whether the sink's streams hold changes of databases, by what

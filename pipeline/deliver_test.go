@@ -172,6 +172,9 @@ func fill(t *testing.T, c *kfake.Cluster, stream string, parts int, records ...p
 			}
 		}
 		add(pipeline.HeaderStamp, strconv.FormatInt(stamp, 10))
+		if r.Time%1000 != 0 {
+			add(pipeline.HeaderTime, strconv.FormatInt(r.Time, 10))
+		}
 		add(pipeline.HeaderSource, r.Source)
 		add(pipeline.HeaderTable, r.Table)
 		add(pipeline.HeaderPosition, r.Position)

@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,4 +30,21 @@ func (p *Partition) UnmarshalText(text []byte) error {
 	}
 	p.Stream, p.Number = stream, int32(n)
 	return nil
+}
+
+// partitionsOf returns all partitions of the streams, sorted.
+func partitionsOf(streams map[string]StreamInfo) []Partition {
+	all := map[Partition]int64{}
+	for _, s := range streams {
+		for n := range s.Partitions {
+			all[Partition{Stream: s.Name, Number: int32(n)}] = 0
+		}
+	}
+	return sortedPartitions(all)
+}
+
+func sortedPartitions(offsets map[Partition]int64) []Partition {
+	return slices.SortedFunc(maps.Keys(offsets), func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Number, b.Number))
+	})
 }

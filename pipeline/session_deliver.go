@@ -97,7 +97,7 @@ func (s *session) boundary(ctx context.Context, stamp int64) error {
 // keepDead puts a record among the dead letters.
 func (s *session) keepDead(r *Record, reason string) error {
 	s.d.count.dead.Add(1)
-	s.out.keepAside(aside(DeadStream(s.d.pipeline, s.d.entry.Name), s.d.entry.Name, reason, r))
+	s.out.keepAside(aside(DeadStream(s.d.pipeline, s.d.asideName), s.d.entry.Name, reason, r))
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (s *session) keepLate(r released) error {
 	if r.side != "late" {
 		reason = "its time is implausible: " + time.UnixMicro(r.record.Time).UTC().Format(time.RFC3339Nano)
 	}
-	s.out.keepAside(aside(LateStream(s.d.pipeline, s.d.entry.Name), s.d.entry.Name, reason, &r.record.Record, lateHeaders(r)...))
+	s.out.keepAside(aside(LateStream(s.d.pipeline, s.d.asideName), s.d.entry.Name, reason, &r.record.Record, lateHeaders(r)...))
 	return nil
 }
 

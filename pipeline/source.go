@@ -57,13 +57,13 @@ type Reporter interface {
 // Report is what a connector says of itself. Unknown is left zero.
 type Report struct {
 	// Phase is one word: snapshot, catch-up, live, waiting, ...
-	Phase string
+	Phase string `json:"phase,omitempty"`
 	// Detail says how far it got, as a person would ("orders: chunk 3, 41,000 rows").
-	Detail string
+	Detail string `json:"detail,omitempty"`
 	// Lag is how far behind its origin the source is, in time.
-	Lag time.Duration
+	Lag time.Duration `json:"lag,omitempty"`
 	// Counters are shown under their names and exported as metrics.
-	Counters map[string]int64
+	Counters map[string]int64 `json:"counters,omitempty"`
 }
 
 // SourceEnv is what a source gets from its surroundings.
