@@ -24,7 +24,7 @@ const (
 // waits only while the queue is full. done is called once, from another goroutine, when all batches are stored as the
 // journal's mode promises, or refused: each batch then has its result in it, and done gets the error that kept all or
 // some from being tried, which is also in their Err. The batches belong to the group until then. done must not block.
-// If Append returns an error it did nothing, and done is never called.
+// If Append returns an error it did nothing, and done is never called; it does so too if no batch passes its check.
 func (g *Group) Append(ctx context.Context, batches []*storage.Batch, done func(error)) error {
 	a := &appending{batches: make([]*storage.Batch, 0, len(batches)), done: done}
 	for _, b := range batches {
@@ -35,10 +35,16 @@ func (g *Group) Append(ctx context.Context, batches []*storage.Batch, done func(
 	}
 	a.left = len(a.batches)
 	if a.left == 0 {
-		go done(nil)
-		return nil
+		return firstErr(batches)
 	}
 	return g.queue.add(ctx, a, g.closedErr)
+}
+
+func firstErr(batches []*storage.Batch) error {
+	if len(batches) == 0 {
+		return errors.New("append of no batches")
+	}
+	return batches[0].Err
 }
 
 // AppendWait is Append, and waits for the result.

@@ -120,7 +120,7 @@ func TestAGroupOfOneServesAtOnce(t *testing.T) {
 	for round := range 3 {
 		began := time.Now()
 		g := openGroup(t, cluster.GroupOptions{Dir: dir})
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 3*time.Second { // it takes some 30 ms; a busy machine is no failure
 			t.Errorf("opening took %v", took)
 		}
 		if id, self := g.Leader(); id != "local" || !self {
@@ -381,7 +381,7 @@ func TestManyIdleGroupsAreCheap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("opening ten groups took %v", took)
 	}
 	var bytes int64

@@ -60,11 +60,15 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	if err := j.makeRoom(logs); err != nil {
+		if j.justCut { // raft 1.8.0 would go on with the last index from before the cut
+			return j.fail(err)
+		}
 		return err // nothing was done yet
 	}
 	if err := j.storeLogs(logs); err != nil {
 		return j.fail(err)
 	}
+	j.justCut = false
 	return nil
 }
 

@@ -15,7 +15,8 @@ func (j *Journal) Bounds(partition uint32) (start, end int64) {
 	return min(p.lowest(), end), end
 }
 
-// LastStable returns the offset below which every transaction is decided.
+// LastStable returns the offset below which every transaction is decided. It is never below the start, though an open
+// transaction's first records may be gone.
 func (j *Journal) LastStable(partition uint32) int64 {
 	visible := j.visible()
 	j.mu.RLock()
@@ -24,7 +25,8 @@ func (j *Journal) LastStable(partition uint32) int64 {
 	if p == nil {
 		return 0
 	}
-	return p.txns.stable(p.visibleEnd(visible), visible)
+	end := p.visibleEnd(visible)
+	return max(p.txns.stable(end, visible), min(p.lowest(), end))
 }
 
 // Aborted returns the aborted transactions that have records in [from, to), in the order of their markers.
@@ -90,7 +92,7 @@ func (j *Journal) offsetAt(id uint32, position uint64, end int64) int64 {
 	var s *span
 	var locs []loc
 	open := false
-	if p != nil {
+	if p != nil && len(j.index.segs) > 0 {
 		i := sort.Search(len(p.spans), func(i int) bool { return p.spans[i].seg.end() > position })
 		if i < len(p.spans) {
 			copied := p.spans[i]

@@ -108,6 +108,9 @@ func (j *Journal) buildReceived(l *raft.Log) error {
 	case h.index != l.Index || h.term != l.Term:
 		return fmt.Errorf("frame of raft entry %d in term %d says it is %d in term %d", l.Index, l.Term, h.index, h.term)
 	}
+	if typ, ok := frameTypeOf(l.Type); !ok || typ != h.typ && (typ != frameCommand || h.typ != frameBatches || j.o.Commands) {
+		return fmt.Errorf("raft entry %d is %v, its frame is %v", l.Index, l.Type, h.typ)
+	}
 	reason := h.checkPayload(frame)
 	if reason == "" {
 		reason = j.tail.links(&h)

@@ -107,6 +107,7 @@ func (j *Journal) cutTail(low uint64) error {
 	if err := seg.file.Sync(); err != nil {
 		return fmt.Errorf("cutting %s: %w", seg.path, err)
 	}
+	j.justCut = true
 	return j.reload(seg)
 }
 

@@ -24,6 +24,7 @@ type Journal struct {
 	start     *startFile
 	tail      *tail // behind the last frame; addFrame and addBatch move it
 	app       appender
+	justCut   bool // the end was cut, and nothing stored since
 	proposals proposals
 
 	space space // has its own mutex

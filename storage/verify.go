@@ -139,7 +139,8 @@ type walk struct {
 	bases    []uint64
 	tail     *tail
 	durable  uint64
-	loose    bool // the next frame has nothing to link to
+	loose    bool            // the next frame has nothing to link to
+	known    map[uint32]bool // partitions met since the last gap; nil before the first one
 	problems []error
 	each     func(*segment, *frameHeader, []byte) error
 }
@@ -237,10 +238,10 @@ func (w *walk) segment(base uint64, problems *[]error) error {
 			seg.size = end
 			continue
 		case v.alien != "":
-			if !w.loose {
+			if !w.loose && !w.explained(&v) {
 				*problems = append(*problems, seg.damage(seg.size, seg.size+int64(v.header.length), "frame is whole, but "+v.alien))
 			}
-			w.unlink(v.header.position)
+			w.link(v.header.position)
 			w.tail.index, w.tail.crc = v.header.index-1, v.header.prevCRC
 		}
 		if err := w.each(seg, &v.header, v.frame); err != nil {
@@ -250,6 +251,9 @@ func (w *walk) segment(base uint64, problems *[]error) error {
 		for i := range v.header.dirBytes() / dirEntryBytes {
 			d := entryAt(v.frame, i)
 			w.tail.next[d.partition] = d.baseOffset + int64(d.records)
+			if w.known != nil {
+				w.known[d.partition] = true
+			}
 		}
 		w.tail.addFrame(&v.header, nil)
 		seg.size = int64(w.tail.pos - base)
@@ -262,11 +266,31 @@ func (w *walk) isTorn(seg *segment, base uint64) bool {
 	return base == w.bases[len(w.bases)-1] && seg.end() >= w.durable
 }
 
-// unlink makes the walk go on at position, whatever it links to.
+// unlink makes the walk go on at position, behind a gap: the next frame has nothing to link to.
 func (w *walk) unlink(position uint64) {
+	w.link(position)
+	w.loose, w.known = true, map[uint32]bool{}
+}
+
+// link makes the walk take the frame at position as it is.
+func (w *walk) link(position uint64) {
 	next := w.tail.next
 	w.tail = newTail()
-	w.tail.pos, w.tail.next, w.loose = position, next, true
+	w.tail.pos, w.tail.next = position, next
+}
+
+// explained says whether a frame goes on at other offsets than expected only because of the gap that was reported.
+func (w *walk) explained(v *verdict) bool {
+	if w.known == nil || w.tail.links(&v.header) != "" {
+		return false
+	}
+	for i := range v.header.dirBytes() / dirEntryBytes {
+		d := entryAt(v.frame, i)
+		if !w.known[d.partition] {
+			w.tail.next[d.partition] = d.baseOffset
+		}
+	}
+	return denseOffsets(v.frame, &v.header, w.tail) == ""
 }
 
 // skip finds the next frame behind a damaged one: where its header says that it ends, or where the next header is.

@@ -24,7 +24,7 @@ func damaged(t *testing.T) (dir string, frames int) {
 	path := filepath.Join(l.dir, files(t, l.dir, ".seg")[1])
 	b, err := os.ReadFile(path)
 	must(t, err)
-	b[1000] ^= 4
+	b[1100] ^= 4
 	must(t, os.WriteFile(path, b, 0o644))
 	return l.dir, frames
 }
@@ -39,8 +39,8 @@ func TestVerifyCountsAndNamesDamage(t *testing.T) {
 		t.Fatalf("got problems %v, want one", r.Problems)
 	}
 	var d *storage.DamageError
-	if !errors.As(r.Problems[0], &d) || d.End <= d.Position || !strings.HasSuffix(d.File, ".seg") || d.Position > d.Position-uint64(d.Offset)+1000 || d.End < d.Position-uint64(d.Offset)+1000 {
-		t.Errorf("got %+v, want a range around byte 1000 of the segment", d)
+	if !errors.As(r.Problems[0], &d) || d.End <= d.Position || !strings.HasSuffix(d.File, ".seg") || d.Position > d.Position-uint64(d.Offset)+1100 || d.End < d.Position-uint64(d.Offset)+1100 {
+		t.Errorf("got %+v, want a range around byte 1100 of the segment", d)
 	}
 	if r.Frames != frames-1 {
 		t.Errorf("counted %d good frames, want all but one of %d", r.Frames, frames)

@@ -1,0 +1,50 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// benchmarkGroup appends batches from 64 producers that each wait for 32 batches at a time, over 200 partitions.
+func benchmarkGroup(b *testing.B, mode storage.Mode, size int) {
+	g := openGroup(b, cluster.GroupOptions{Dir: b.TempDir(), Journal: storage.Options{Mode: mode, Retention: storage.Retention{Bytes: 256 << 20}}})
+	const producers, atOnce = 64, 32
+	data := record(string(bytes.Repeat([]byte("x"), size)))
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var running sync.WaitGroup
+	for p := range producers {
+		running.Go(func() {
+			var buffers [atOnce][]byte
+			for i := range buffers {
+				buffers[i] = bytes.Clone(data)
+			}
+			for n := p; n < b.N; {
+				batches := make([]*storage.Batch, 0, atOnce)
+				for ; n < b.N && len(batches) < atOnce; n += producers {
+					batches = append(batches, &storage.Batch{Partition: uint32(n % 200), Data: buffers[len(batches)]})
+				}
+				if err := g.AppendWait(context.Background(), batches); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	b.StopTimer()
+	if _, err := g.Retain(); err != nil {
+		b.Error(err)
+	}
+}
+
+func BenchmarkAppendDurable3K(b *testing.B)     { benchmarkGroup(b, storage.Durable, 2700) }
+func BenchmarkAppendDurable28K(b *testing.B)    { benchmarkGroup(b, storage.Durable, 28500) }
+func BenchmarkAppendReplicated3K(b *testing.B)  { benchmarkGroup(b, storage.Replicated, 2700) }
+func BenchmarkAppendReplicated28K(b *testing.B) { benchmarkGroup(b, storage.Replicated, 28500) }
