@@ -2,10 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,70 +16,56 @@ type Place struct {
 	Time time.Time
 	// Start and End are the first record that is kept and the one after the last.
 	Start, End bool
-	// Offsets are given by partition; the key -1 stands for every other one.
-	Offsets map[int32]int64
-	// Stream is the only stream that Offsets speak of; empty for any.
-	Stream string
+	// Offset is that of every partition; -1 where the place is given otherwise.
+	Offset int64
+	// Offsets are those of single partitions; nil where the place is given otherwise.
+	Offsets map[Partition]int64
 }
 
-// everyPartition is the key in Place.Offsets of an offset without a partition.
-const everyPartition = -1
-
-// ParsePlace reads "start", "end", a time in RFC 3339, an offset for all partitions
-// ("120"), or offsets for some ("0:120,1:88"); a stream's name and a slash may stand
-// before offsets.
+// ParsePlace reads "start", "end", a time in RFC 3339, one offset for all partitions
+// ("120"), or the offsets of some ("shop.changes/0@120,shop.changes/1@88").
 func ParsePlace(text string) (Place, error) {
-	switch text {
-	case "":
-		return Place{}, errors.New("says no place: want start, end, a time, or a position")
-	case "start":
-		return Place{Start: true}, nil
-	case "end":
-		return Place{End: true}, nil
+	p := Place{Offset: -1}
+	if text == "start" || text == "end" {
+		p.Start, p.End = text == "start", text == "end"
+		return p, nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return Place{Time: t.UTC()}, nil
+		p.Time = t.UTC()
+		return p, nil
 	}
-	p := Place{Offsets: map[int32]int64{}}
-	offsets := text
-	if stream, rest, found := strings.Cut(text, "/"); found {
-		p.Stream, offsets = stream, rest
+	if offset, err := strconv.ParseInt(text, 10, 64); err == nil && offset >= 0 {
+		p.Offset = offset
+		return p, nil
 	}
-	for part := range strings.SplitSeq(offsets, ",") {
-		number, offset, found := strings.Cut(part, ":")
-		partition := int64(everyPartition)
-		var err error
-		if found {
-			partition, err = strconv.ParseInt(number, 10, 32)
-		} else {
-			offset = part
+	p.Offsets = map[Partition]int64{}
+	for one := range strings.SplitSeq(text, ",") {
+		at, offset, err := parsePosition(strings.TrimSpace(one))
+		if err != nil {
+			return Place{}, fmt.Errorf("%q is no place: want start, end, a time such as 2026-09-01T00:00:00Z, an offset, or positions such as STREAM/PARTITION@OFFSET", text)
 		}
-		at, offsetErr := strconv.ParseInt(offset, 10, 64)
-		if err != nil || offsetErr != nil || at < 0 || found && partition < 0 {
-			return Place{}, fmt.Errorf("%q is no place: want start, end, a time such as 2026-09-01T00:00:00Z, an offset (120), or offsets by partition (0:120,1:88)", text)
+		if _, twice := p.Offsets[at]; twice {
+			return Place{}, fmt.Errorf("partition %s stands twice in %q", at, text)
 		}
-		p.Offsets[int32(partition)] = at
+		p.Offsets[at] = offset
 	}
 	return p, nil
 }
 
 // Resolve returns the offset of each partition of the streams that the place means: for
 // a time the first record whose time is not before it. An offset that is no longer
-// kept, or not yet there, is an error that says which are.
+// kept, or not yet there, is an error that says which are. A partition that the place
+// does not name begins at its start.
 func (j *Journal) Resolve(ctx context.Context, p Place, streams ...string) (map[Partition]int64, error) {
 	switch {
-	case p.Start:
-		return j.Starts(ctx, streams...)
 	case p.End:
 		return j.Ends(ctx, streams...)
 	case !p.Time.IsZero():
 		return j.FirstAfter(ctx, p.Time, streams...)
-	case p.Stream != "" && !slices.Contains(streams, p.Stream):
-		return nil, fmt.Errorf("the position names stream %s, want one of %s", p.Stream, strings.Join(streams, ", "))
 	}
 	starts, err := j.Starts(ctx, streams...)
-	if err != nil {
-		return nil, err
+	if err != nil || p.Start {
+		return starts, err
 	}
 	ends, err := j.Ends(ctx, streams...)
 	if err != nil {
@@ -90,30 +74,25 @@ func (j *Journal) Resolve(ctx context.Context, p Place, streams ...string) (map[
 	return p.within(starts, ends)
 }
 
-// within picks the offsets of a Place that names them, and holds them against what is
-// kept. A partition that it does not speak of begins at its start.
+// within holds the place's offsets against what is kept.
 func (p Place) within(starts, ends map[Partition]int64) (map[Partition]int64, error) {
+	named := p.Offsets
+	if p.Offset >= 0 {
+		named = map[Partition]int64{}
+		for at := range starts {
+			named[at] = p.Offset
+		}
+	}
 	out := maps.Clone(starts)
-	for at, start := range starts {
-		if p.Stream != "" && at.Stream != p.Stream {
-			continue
-		}
-		offset, given := p.Offsets[at.Number]
-		if !given {
-			offset, given = p.Offsets[everyPartition]
-		}
-		if !given {
-			continue
+	for at, offset := range named {
+		start, known := starts[at]
+		if !known {
+			return nil, fmt.Errorf("there is no partition %s here", at)
 		}
 		if offset < start || offset > ends[at] {
-			return nil, fmt.Errorf("%s/%d has offsets %d to %d: there is no %d", at.Stream, at.Number, start, ends[at], offset)
+			return nil, fmt.Errorf("%s has offsets %d to %d: there is no %d", at, start, ends[at], offset)
 		}
 		out[at] = offset
-	}
-	for number := range p.Offsets {
-		if number != everyPartition && !slices.ContainsFunc(slices.Collect(maps.Keys(starts)), func(at Partition) bool { return at.Number == number }) {
-			return nil, fmt.Errorf("there is no partition %d", number)
-		}
 	}
 	return out, nil
 }

@@ -12,15 +12,16 @@ import (
 
 func TestParsePlace(t *testing.T) {
 	t.Parallel()
+	at := func(number int32) pipeline.Partition {
+		return pipeline.Partition{Stream: "shop.changes", Number: number}
+	}
 	for text, want := range map[string]pipeline.Place{
-		"start":                     {Start: true},
-		"end":                       {End: true},
-		"2026-09-01T02:00:00+02:00": {Time: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)},
-		"2026-09-01T00:00:00.25Z":   {Time: time.Date(2026, 9, 1, 0, 0, 0, 250_000_000, time.UTC)},
-		"120":                       {Offsets: map[int32]int64{-1: 120}},
-		"0:120,3:88":                {Offsets: map[int32]int64{0: 120, 3: 88}},
-		"shop.changes/0:120":        {Stream: "shop.changes", Offsets: map[int32]int64{0: 120}},
-		"shop.changes/7":            {Stream: "shop.changes", Offsets: map[int32]int64{-1: 7}},
+		"start":                                 {Start: true, Offset: -1},
+		"end":                                   {End: true, Offset: -1},
+		"2026-09-01T02:00:00+02:00":             {Time: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), Offset: -1},
+		"2026-09-01T00:00:00.25Z":               {Time: time.Date(2026, 9, 1, 0, 0, 0, 250_000_000, time.UTC), Offset: -1},
+		"120":                                   {Offset: 120},
+		"shop.changes/0@120, shop.changes/3@88": {Offset: -1, Offsets: map[pipeline.Partition]int64{at(0): 120, at(3): 88}},
 	} {
 		got, err := pipeline.ParsePlace(text)
 		if err != nil {
@@ -30,7 +31,7 @@ func TestParsePlace(t *testing.T) {
 			t.Errorf("ParsePlace(%q) (-want +got):\n%s", text, diff)
 		}
 	}
-	for _, text := range []string{"", "-1", "0:-1", "-2:5", "x", "0:1,x", "2026-09-01", "2026-09-01T00:00:00", "0:", ":1", "99999999999999999999"} {
+	for _, text := range []string{"", "-1", "s/0@-1", "s/-2@5", "x", "s/0@1,x", "2026-09-01", "2026-09-01T00:00:00", "s/0@", "@1", "99999999999999999999"} {
 		if got, err := pipeline.ParsePlace(text); err == nil {
 			t.Errorf("ParsePlace(%q) = %+v, want an error", text, got)
 		} else if !strings.Contains(err.Error(), "place") {

@@ -38,7 +38,7 @@ func openStore(dir string, advertised string, log *slog.Logger) (*store, error) 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: making the journal's folder: %w", ErrEnvironment, err)
 	}
-	n, err := cluster.Open(cluster.NodeOptions{Dir: dir, Logger: log.With("component", "journal")})
+	n, err := cluster.Open(cluster.Options{Dir: dir, Logger: log.With("component", "journal")})
 	var locked *vfs.LockedError
 	switch {
 	case errors.As(err, &locked):
