@@ -24,7 +24,7 @@ func trainElasticsearch(ctx context.Context, c cache, dir, option string) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(e.Stop(), e.Close())
+	return errors.Join(e.stopWithin(trainPatience), e.Close())
 }
 
 // layOutElasticsearch makes what a distribution has:

@@ -82,7 +82,7 @@ func (s javaServer) build(ctx context.Context, c cache, source fs.FS, dir string
 	if err := os.CopyFS(src, source); err != nil {
 		return err
 	}
-	mvn := exec.CommandContext(ctx, "mvn", "-B", "-q", "dependency:copy-dependencies",
+	mvn := exec.CommandContext(ctx, "mvn", "-B", "-q", "-Dstyle.color=never", "dependency:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, "jars"))
 	mvn.Dir = src
 	if err := runQuiet(mvn); err != nil {

@@ -54,7 +54,7 @@ func trainKafka(ctx context.Context, c cache, dir, option string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(k.Stop(), k.Close())
+	return errors.Join(k.stopWithin(trainPatience), k.Close())
 }
 
 // StartKafka installs Apache Kafka 4.4 if needed, which takes a JDK and Maven, and

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// stopPatience is how long a server may take to end after it was asked to.
-const stopPatience = 60 * time.Second
-
 // process is a running server with the processes it forked. Its methods are
 // safe for concurrent use.
 type process struct {
@@ -81,10 +78,10 @@ func (p *process) alive() bool {
 }
 
 // stop asks the process to end and waits until it is gone. One that doesn't end
-// is killed, which is an error.
-func (p *process) stop(sig syscall.Signal) error {
+// in time is killed, which is an error.
+func (p *process) stop(patience time.Duration) error {
 	// Only the leader is asked: it ends the others in its own way.
-	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	// It may be paused.
@@ -94,8 +91,8 @@ func (p *process) stop(sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(stopPatience):
-		return errors.Join(fmt.Errorf("process %d did not end within %s: killed", p.cmd.Process.Pid, stopPatience), p.kill())
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("process %d did not end within %s: killed", p.cmd.Process.Pid, patience), p.kill())
 	}
 }
 

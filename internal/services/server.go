@@ -17,6 +17,13 @@ import (
 // startPatience bounds a start whose context has no deadline.
 const startPatience = 2 * time.Minute
 
+// stopPatience is how long a server may take to end after it was asked to.
+const stopPatience = time.Minute
+
+// trainPatience is that of a JVM that writes its class archive at the end, which
+// takes seconds of a busy machine's CPU.
+const trainPatience = 5 * time.Minute
+
 // Options say how a server is started. The zero value is a fresh server on a
 // free port.
 type Options struct {
@@ -152,10 +159,14 @@ func poll(ctx context.Context, f func() error) error {
 // Stop asks the server to end and waits until it is gone. Data, directory and
 // port are kept for Restart. A server that has ended already is no error.
 func (s *Server) Stop() error {
+	return s.stopWithin(stopPatience)
+}
+
+func (s *Server) stopWithin(patience time.Duration) error {
 	if s.proc == nil {
 		return nil
 	}
-	if err := s.proc.stop(syscall.SIGTERM); err != nil {
+	if err := s.proc.stop(patience); err != nil {
 		return fmt.Errorf("stopping %s: %w", s.launch.name, err)
 	}
 	return nil

@@ -1,6 +1,5 @@
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 import org.elasticsearch.common.logging.LogConfigurator;
@@ -29,10 +28,10 @@ public final class TestNode {
             settings.put(setting[0], setting[1]);
         }
         Node node = open(home, settings.build());
-        CountDownLatch closed = new CountDownLatch(1);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> close(node, closed), "shutdown"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> close(node), "shutdown"));
         node.start();
-        closed.await();
+        // Never returns: a main that ended while SIGTERM is handled would end the JVM a second time.
+        Thread.currentThread().join();
     }
 
     private static Node open(Path home, Settings settings) throws Exception {
@@ -50,7 +49,7 @@ public final class TestNode {
         return new Node(environment, plugins);
     }
 
-    private static void close(Node node, CountDownLatch closed) {
+    private static void close(Node node) {
         try {
             node.prepareForClose();
             node.close();
@@ -59,8 +58,6 @@ public final class TestNode {
             }
         } catch (Exception e) {
             e.printStackTrace();
-        } finally {
-            closed.countDown();
         }
     }
 }
