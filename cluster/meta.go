@@ -32,8 +32,6 @@ type Meta struct {
 
 	nextProducerID int64
 	clusterID      string
-
-	changed chan struct{} // closed and replaced when streams or held offsets change
 }
 
 var _ raft.FSM = (*Meta)(nil)
@@ -45,7 +43,6 @@ func newMeta() *Meta {
 		groups:         map[string]*groupOffsets{},
 		transactions:   map[string]*Transaction{},
 		nextProducerID: 1,
-		changed:        make(chan struct{}),
 	}
 }
 
@@ -95,6 +92,8 @@ func (m *Meta) applyOne(c command) result {
 		return m.reserveProducerIDs(c.ReserveProducerIDs)
 	case c.PutTransaction != nil:
 		return m.putTransaction(c.PutTransaction)
+	case c.ForgetTransaction != nil:
+		return m.forgetTransaction(c.ForgetTransaction)
 	case c.PendTxnOffsets != nil:
 		return m.pendTxnOffsets(c.PendTxnOffsets)
 	}
@@ -122,20 +121,6 @@ func (m *Meta) Err() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.fatal
-}
-
-// Changed returns a channel that is closed at the next change of a stream or of
-// an offset that holds retention.
-func (m *Meta) Changed() <-chan struct{} {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.changed
-}
-
-// notify wakes those who wait on Changed. The caller holds mu.
-func (m *Meta) notify() {
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
 
 // Snapshot returns the state as one encoded value: it is small (kilobytes a
@@ -169,7 +154,6 @@ func (m *Meta) Restore(r io.ReadCloser) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load(image)
-	m.notify()
 	return nil
 }
 

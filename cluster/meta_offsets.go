@@ -102,9 +102,6 @@ func (m *Meta) commitOffsets(c *commitOffsets) result {
 			g.offsets[o.partition()] = o
 		}
 	}
-	if strings.HasPrefix(c.Group, HoldingGroupPrefix) {
-		m.notify()
-	}
 	return result{}
 }
 
@@ -113,7 +110,6 @@ func (m *Meta) deleteOffsets(c *deleteOffsets) result {
 		for _, p := range c.Partitions {
 			delete(g.offsets, p.partition())
 		}
-		m.notify()
 	}
 	return result{}
 }
@@ -123,7 +119,6 @@ func (m *Meta) deleteGroup(c *deleteGroup) result {
 		return result{err: ErrUnknownGroup}
 	}
 	delete(m.groups, c.Group)
-	m.notify()
 	return result{}
 }
 

@@ -98,7 +98,6 @@ func (m *Meta) tombstoneStream(c *tombstoneStream) result {
 	for _, g := range m.groups {
 		g.dropStream(s.ID)
 	}
-	m.notify()
 	return result{value: &s}
 }
 
@@ -117,7 +116,6 @@ func (m *Meta) forgetStream(c *forgetStream) result {
 func (m *Meta) putStream(s *Stream) {
 	m.streams[s.Name] = s
 	m.byID[s.ID] = s
-	m.notify()
 }
 
 func (m *Meta) liveStream(id StreamID) (*Stream, error) {

@@ -157,6 +157,24 @@ func TestTransactionChangesOnlyFromTheStateItWasReadIn(t *testing.T) {
 	}
 }
 
+func TestOnlyIdleTransactionalIDsAreForgotten(t *testing.T) {
+	m, _ := filled(t)
+	x, _ := m.Transaction("x")
+	if r := run(t, m, command{ForgetTransaction: &forgetTransaction{ID: "x", From: x.Revision}})[0]; !errors.Is(r.err, ErrTransactionState) {
+		t.Errorf("forgetting an open one: %v, want ErrTransactionState", r.err)
+	}
+	next := x.clone()
+	next.State = TxnCompleteAbort
+	must(t, m, command{PutTransaction: &putTransaction{Transaction: *next, From: x.Revision}})
+	if r := run(t, m, command{ForgetTransaction: &forgetTransaction{ID: "x", From: x.Revision}})[0]; !errors.Is(r.err, ErrConflict) {
+		t.Errorf("forgetting by an old revision: %v, want ErrConflict", r.err)
+	}
+	must(t, m, command{ForgetTransaction: &forgetTransaction{ID: "x", From: x.Revision + 1}})
+	if _, ok := m.Transaction("x"); ok {
+		t.Error("it is still there")
+	}
+}
+
 func TestAbortedTransactionLeavesTheGroupsOffsetsAlone(t *testing.T) {
 	m, s := filled(t)
 	x, _ := m.Transaction("x")

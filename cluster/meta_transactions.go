@@ -34,6 +34,8 @@ type Transaction struct {
 	Partitions    []StreamPartition `json:"partitions,omitempty"`
 	Groups        []string          `json:"groups,omitempty"`
 	StartedMillis int64             `json:"started_ms,omitempty"`
+	// UpdatedMillis is when the state was last changed, in Unix milliseconds.
+	UpdatedMillis int64 `json:"updated_ms"`
 	// Revision counts the changes, so that two coordinators cannot both act on
 	// the same state.
 	Revision int64 `json:"revision"`
@@ -94,6 +96,26 @@ func (m *Meta) putTransaction(c *putTransaction) result {
 	}
 	m.transactions[t.ID] = t
 	return result{value: t}
+}
+
+// forgetTransaction drops a transactional id that nobody uses any more.
+type forgetTransaction struct {
+	ID   string `json:"id"`
+	From int64  `json:"from"` // revision
+}
+
+func (m *Meta) forgetTransaction(c *forgetTransaction) result {
+	t, ok := m.transactions[c.ID]
+	switch {
+	case !ok:
+		return result{err: ErrUnknownTransaction}
+	case t.Revision != c.From:
+		return result{err: ErrConflict}
+	case t.State == TxnOngoing || t.Decided():
+		return result{err: ErrTransactionState}
+	}
+	delete(m.transactions, c.ID)
+	return result{}
 }
 
 // Transaction returns the state of a transactional id. Do not change it.

@@ -163,5 +163,3 @@ func (n *Node) Meta() *Meta { return n.meta }
 
 // ClusterID names the cluster for good.
 func (n *Node) ClusterID() string { return n.meta.ClusterID() }
-
-func (n *Node) now() time.Time { return time.Now() }

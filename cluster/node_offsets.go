@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // CommitOffsets stores a group's offsets and returns once they are durable.
@@ -48,11 +49,20 @@ func (n *Node) PendTxnOffsets(ctx context.Context, p PendingOffsets) error {
 // PutTransaction replaces the state of a transactional id. It returns
 // ErrConflict if the state is not any more the one that t was made from.
 func (n *Node) PutTransaction(ctx context.Context, t Transaction) (*Transaction, error) {
+	t.UpdatedMillis = time.Now().UnixMilli()
 	v, err := n.proposer.propose(ctx, command{PutTransaction: &putTransaction{Transaction: t, From: t.Revision}})
 	if err != nil {
 		return nil, err
 	}
 	return v.(*Transaction), nil
+}
+
+// ForgetTransaction drops a transactional id. It returns ErrConflict if its state
+// is not any more the one given, and ErrTransactionState if it has something
+// open.
+func (n *Node) ForgetTransaction(ctx context.Context, t *Transaction) error {
+	_, err := n.proposer.propose(ctx, command{ForgetTransaction: &forgetTransaction{ID: t.ID, From: t.Revision}})
+	return err
 }
 
 // producerIDs hands out ids of a block that the metadata has reserved: an id

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"github.com/daybook-data/daybook/storage"
 )
@@ -75,7 +76,7 @@ func (p *Partition) Append(ctx context.Context, batch []byte, done func(Appended
 
 // AppendMarker ends a producer's transaction in this partition.
 func (p *Partition) AppendMarker(ctx context.Context, producerID int64, epoch int16, commit bool, done func(Appended)) error {
-	marker := storage.ControlBatch(producerID, epoch, 0, commit, p.handle.node.now().UnixMilli())
+	marker := storage.ControlBatch(producerID, epoch, 0, commit, time.Now().UnixMilli())
 	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: marker, Marker: true}, done)
 }
 

@@ -18,6 +18,9 @@ const (
 	maxTxnTimeout = 15 * time.Minute
 	// txnScan is how often overdue and unfinished transactions are looked for.
 	txnScan = 500 * time.Millisecond
+	// txnForget is how long a transactional id is kept that nobody uses: Kafka's 7
+	// days. A producer that comes back later starts anew.
+	txnForget = 7 * 24 * time.Hour
 	// lastEpoch is the highest epoch a client may get; the one above it is for
 	// fencing the client that has it.
 	lastEpoch = 1<<15 - 2
@@ -68,9 +71,10 @@ func (c *txnCoordinator) run(ctx context.Context) {
 	}
 }
 
-// tend ends a transaction that is decided or overdue.
+// tend ends a transaction that is decided or overdue, and forgets an id that is
+// not used any more.
 func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) error {
-	if !seen.Decided() && !overdue(seen) {
+	if !seen.Decided() && !overdue(seen) && !unused(seen) {
 		return nil
 	}
 	l := c.lockOf(seen.ID)
@@ -80,10 +84,17 @@ func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) er
 	if !ok || t.Revision != seen.Revision {
 		return nil // somebody was faster
 	}
-	if t.Decided() {
+	switch {
+	case t.Decided():
 		return c.complete(ctx, t)
+	case unused(t):
+		return c.node.ForgetTransaction(ctx, t)
 	}
 	return c.fence(ctx, t)
+}
+
+func unused(t *cluster.Transaction) bool {
+	return t.State != cluster.TxnOngoing && !t.Decided() && time.Since(time.UnixMilli(t.UpdatedMillis)) > txnForget
 }
 
 func overdue(t *cluster.Transaction) bool {
