@@ -47,6 +47,7 @@ func (w *answerWriter) end(b []byte, pieces net.Buffers) error {
 		}
 	}
 	binary.BigEndian.PutUint32(b, uint32(size-4))
+	w.conn.server.counts.bytesOut.Add(uint64(size))
 	if err := w.conn.net.SetWriteDeadline(time.Now().Add(w.conn.server.opts.StallTimeout)); err != nil {
 		return err
 	}

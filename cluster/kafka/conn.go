@@ -135,6 +135,8 @@ func (c *conn) readRequest(ctx context.Context, r *bufio.Reader, size int) (*req
 		return nil, err
 	}
 	_ = c.net.SetReadDeadline(time.Time{})
+	c.server.counts.requests.Add(1)
+	c.server.counts.bytesIn.Add(uint64(size) + 4)
 	h, body, err := parseHeader(f.buf)
 	if err != nil {
 		f.drop()

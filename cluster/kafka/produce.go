@@ -72,6 +72,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, r *produceRequest, 
 		}
 	}
 	if err != nil {
+		c.server.counts.batch(0, err)
 		answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err)
 		return
 	}
@@ -84,6 +85,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, r *produceRequest, 
 	req.hold()
 	err = partition.Append(ctx, part.records, func(a cluster.Appended) {
 		req.drop()
+		c.server.counts.batch(h.Records, a.Err)
 		p.finish(func() {
 			answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
 			if a.Err == nil {
@@ -93,6 +95,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, r *produceRequest, 
 	})
 	if err != nil { // not queued: there will be no result
 		req.drop()
+		c.server.counts.batch(0, err)
 		p.finish(func() { answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err) })
 	}
 }

@@ -101,3 +101,20 @@ func TestAcksZeroIsStoredWithoutAnAnswer(t *testing.T) {
 		}
 	})
 }
+
+func TestServerCountsWhatItTakesAndRefuses(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *broker) {
+		b.topic("t", 1, nil)
+		for range 3 {
+			produceRaw(t, b, "t", nil, plainBatch("a", "b"))
+		}
+		produceRaw(t, b, "t", nil, []byte("no batch"))
+		s := b.server.Load().Stats()
+		if s.RecordsIn != 6 || s.BatchesTaken != 3 || s.BatchesRefused != 1 {
+			t.Errorf("counted %d records in %d batches, %d refused; want 6 in 3, 1", s.RecordsIn, s.BatchesTaken, s.BatchesRefused)
+		}
+		if s.Connections == 0 || s.Requests < 4 || s.BytesIn == 0 || s.BytesOut == 0 {
+			t.Errorf("connections and requests are %+v", s)
+		}
+	})
+}

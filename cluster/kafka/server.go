@@ -78,6 +78,7 @@ type Server struct {
 	handle map[int16]handler
 	memory *semaphore.Weighted
 	pool   bufferPool
+	counts counters
 	groups *groupCoordinator
 	txns   *txnCoordinator
 
