@@ -50,7 +50,7 @@ func openFSM(o GroupOptions, j *storage.Journal, fsm raft.FSM) (*FSMGroup, error
 	if err != nil {
 		return nil, err
 	}
-	if err := snaps.checkLog(j); err != nil {
+	if err := snaps.matchLog(j); err != nil {
 		return nil, err
 	}
 	c := baseConfig(o)

@@ -330,3 +330,53 @@ func TestANewReplicaJoinsAfterTheFrontWasTrimmed(t *testing.T) {
 	m.start("c", nil)
 	m.wantEqual()
 }
+
+// A live ex-leader whose log ends beyond what the others still have is ended instead of being sent snapshots for ever
+// (spike, pitfall 4), and is in order again when it is opened anew.
+func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
+	t.Parallel()
+	o := storage.Options{SegmentBytes: 8 << 10, Retention: storage.Retention{Bytes: 8 << 10}}
+	m := startMembers(t, o, "a", "b", "c")
+	old := m.leader("")
+	m.append(old, 6, "x")
+	m.isolate(old)
+	// Each of these gets an entry of its own, as two do not fit into a proposal.
+	large := string(bytes.Repeat([]byte("x"), 700<<10))
+	var lost sync.WaitGroup
+	for range 8 {
+		lost.Add(1)
+		b := &storage.Batch{Data: record(large)}
+		must(t, m.groups[old].Append(context.Background(), []*storage.Batch{b}, func(error) { lost.Done() }))
+	}
+	lost.Wait()
+	had, err := m.groups[old].Journal().LastIndex()
+	must(t, err)
+	next := m.leader(old)
+	m.append(next, 2, string(bytes.Repeat([]byte("y"), 9<<10))) // a segment each
+	m.append(next, 1, "kept")
+	for id, g := range m.groups {
+		if id == old {
+			continue
+		}
+		m.until(id+" to trim its front", func() bool {
+			_, err := g.Retain()
+			must(t, err)
+			return g.Journal().Front().Index > 8
+		})
+		if front := g.Journal().Front().Index; front >= had {
+			t.Fatalf("front of %s is at %d, the old leader's log ends at %d; the test wants it longer", id, front, had)
+		}
+	}
+	m.rejoin(old)
+	select {
+	case <-m.groups[old].Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the member goes on")
+	}
+	if err := m.groups[old].Err(); !errors.Is(err, cluster.ErrReopen) {
+		t.Fatalf("got %v, want ErrReopen", err)
+	}
+	m.stop(old)
+	m.start(old, nil)
+	m.wantEqual()
+}

@@ -49,14 +49,19 @@ func openSnapshots(fsys vfs.FS, dir string, logger *slog.Logger) (*fileSnapshots
 	return &fileSnapshots{fsys: fsys, dir: dir, logger: logger}, nil
 }
 
-// checkLog says whether the log goes on where the newest snapshot ends. If not, a snapshot is missing or damaged, and
-// starting would lose what it held.
-func (s *fileSnapshots) checkLog(j *storage.Journal) error {
+// matchLog makes sure that the log goes on where the newest snapshot ends. If it begins behind it, a snapshot is missing
+// or damaged, and starting would lose what it held. If it ends before it, the snapshot came from another member and the
+// log was to be cleared when the power went; it is cleared now.
+func (s *fileSnapshots) matchLog(j *storage.Journal) error {
 	metas, err := s.List()
 	if err != nil {
 		return err
 	}
 	first, err := j.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := j.LastIndex()
 	if err != nil {
 		return err
 	}
@@ -66,6 +71,9 @@ func (s *fileSnapshots) checkLog(j *storage.Journal) error {
 	}
 	if first > have+1 {
 		return fmt.Errorf("%s: the newest good snapshot ends at entry %d, but the log starts at %d: what is between is lost here; restore the directory from a backup or another node", s.dir, have, first)
+	}
+	if last > 0 && last < have {
+		return j.DeleteRange(first, last)
 	}
 	return nil
 }

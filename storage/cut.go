@@ -61,13 +61,13 @@ func (j *Journal) cutFront(high, last uint64) error {
 	if n == 0 {
 		return nil
 	}
-	if err := j.trim(n); err != nil {
+	if high < last {
+		return j.trim(n)
+	}
+	if err := j.trimTo(n, func(front *tail) { front.index, front.term = 0, 0 }); err != nil {
 		return err
 	}
-	if high == last {
-		j.tail.index, j.start.front.index = 0, 0
-		return j.start.write()
-	}
+	j.tail.index, j.tail.term = 0, 0
 	return nil
 }
 

@@ -13,6 +13,7 @@ const MaxBatchBytes = 8 << 20
 // on, so that base offset and leader epoch can be set by whoever orders the log.
 const (
 	batchHeaderBytes = 61
+	leastRecord      = 7 // bytes of a record without key, value and headers
 
 	atBaseOffset    = 0
 	atLength        = 8 // bytes after this field
@@ -147,6 +148,8 @@ func checkBatch(data []byte) (Header, error) {
 		return h, fmt.Errorf("%w: %d records", ErrInvalidBatch, h.Records)
 	case h.LastDelta != h.Records-1:
 		return h, fmt.Errorf("%w: %d records, but the last offset delta is %d", ErrInvalidBatch, h.Records, h.LastDelta)
+	case h.Compression() == None && int64(h.Records)*leastRecord > int64(len(data)-batchHeaderBytes):
+		return h, fmt.Errorf("%w: %d records do not fit into %d bytes", ErrInvalidBatch, h.Records, len(data)-batchHeaderBytes)
 	case h.Compression() > Zstd:
 		return h, fmt.Errorf("%w: unknown compression %d", ErrInvalidBatch, h.Compression())
 	case h.Idempotent() && (h.ProducerEpoch < 0 || h.BaseSequence < 0 && !h.Control()):

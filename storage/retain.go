@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 )
@@ -122,7 +123,10 @@ func (j *Journal) expired() int {
 
 // trim removes the first n segments. What the log links to from then on is made durable before anything goes, so an
 // interruption leaves files that the next start removes.
-func (j *Journal) trim(n int) error {
+func (j *Journal) trim(n int) error { return j.trimTo(n, func(*tail) {}) }
+
+// trimTo is trim, and lets edit change what the log links to.
+func (j *Journal) trimTo(n int, edit func(front *tail)) error {
 	j.mu.RLock()
 	gone := append([]*segment(nil), j.index.segs[:n]...)
 	j.mu.RUnlock()
@@ -130,8 +134,19 @@ func (j *Journal) trim(n int) error {
 	if err != nil {
 		return fmt.Errorf("trimming the front: %w", err)
 	}
+	edit(front)
+	old := j.start.front
 	j.start.front = front
-	if err := j.start.write(); err != nil {
+	err = j.start.write()
+	if errors.Is(err, ErrDiskFull) { // the state has outgrown its file, and the space is what we are about to free
+		j.dropSpares()
+		err = j.start.write()
+	}
+	if errors.Is(err, ErrDiskFull) {
+		j.start.front = old
+		return err
+	}
+	if err != nil {
 		return j.fail(err)
 	}
 	j.mu.Lock()
@@ -212,9 +227,13 @@ func (j *Journal) TrimBefore(id uint32, offset int64) (start int64, err error) {
 	if offset <= low {
 		return low, nil
 	}
-	j.start.starts = maps.Clone(j.start.starts)
+	old := j.start.starts
+	j.start.starts = maps.Clone(old)
 	j.start.starts[id] = offset
-	if err := j.start.write(); err != nil {
+	if err := j.start.write(); errors.Is(err, ErrDiskFull) {
+		j.start.starts = old
+		return low, err
+	} else if err != nil {
 		return low, j.fail(err)
 	}
 	j.mu.Lock()

@@ -125,9 +125,13 @@ func step(alloc int64) int64 { return min(max(alloc, minStep), maxStep) }
 
 // allocate makes f's blocks up to the size to real.
 func (j *Journal) allocate(f vfs.File, from, to int64) error {
-	err := f.Allocate(from, to-from)
+	return diskFull(f.Allocate(from, to-from))
+}
+
+// diskFull makes what a system says of a full disk ErrDiskFull.
+func diskFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		return fmt.Errorf("%w (%s: %w)", ErrDiskFull, j.dir, err)
+		return fmt.Errorf("%w (%w)", ErrDiskFull, err)
 	}
 	return err
 }
@@ -152,6 +156,18 @@ func (j *Journal) makeSpare() error {
 	}
 	s.spare, s.spareAt, s.spareLen = f, path, size&^(frameAlign-1)
 	return nil
+}
+
+// dropSpares gives the files of removed segments back to the disk.
+func (j *Journal) dropSpares() {
+	j.space.mu.Lock()
+	defer j.space.mu.Unlock()
+	for _, path := range j.space.old {
+		if err := j.fsys.Remove(path); err != nil {
+			j.o.Logger.Warn("a spare file stays until the next start", "file", path, "error", err)
+		}
+	}
+	j.space.old = nil
 }
 
 // spareName makes a name no file has. The caller holds space.mu.

@@ -97,7 +97,8 @@ func readStart(fsys vfs.FS, path string) (payload []byte, seq uint64, err error)
 	return payload, le.Uint64(b[8:]), nil
 }
 
-// write makes the present values durable in both copies. After an error the journal must not go on.
+// write makes the present values durable in both copies. After ErrDiskFull nothing was written; after another error the
+// journal must not go on.
 func (s *startFile) write() error {
 	payload := s.encode()
 	le := binary.LittleEndian
@@ -131,7 +132,7 @@ func (s *startFile) allocate(f vfs.File, need int64) error {
 	if err != nil || size >= need {
 		return err
 	}
-	return f.Allocate(0, max(startAlloc, 2*need))
+	return diskFull(f.Allocate(0, max(startAlloc, 2*need)))
 }
 
 func (s *startFile) encode() []byte {
