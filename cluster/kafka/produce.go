@@ -55,56 +55,73 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 			answer.Partition = part.index
 			answer.ErrorCode = kerr.RequestTimedOut.Code // what it is until it is known
 			answer.BaseOffset = -1
-			c.produceOne(ctx, req, &r, t.name, part, p, answer)
+			c.produceOne(ctx, req, batchRequest{&r, t.name, part}, p.expect(answer))
 		}
 	}
-	p.finish(func() {})
+	p.finish()
 	return p, nil
 }
 
-// produceOne checks one batch and appends it; its result goes into answer.
-func (c *conn) produceOne(ctx context.Context, req *request, r *produceRequest, topic string, part producePartition, p *produceCall, answer *kmsg.ProduceResponseTopicPartition) {
-	partition, h, appendTime, err := c.server.admitBatch(req.version, r, topic, part)
-	if err == nil {
-		var unlock func()
-		if unlock, err = c.server.txns.admit(r.transactionalID, partition.Key(), h); err == nil {
-			defer unlock()
-		}
-	}
-	if err != nil {
+// batchRequest is one batch of a produce request.
+type batchRequest struct {
+	*produceRequest
+	topic string
+	producePartition
+}
+
+// produceOne checks one batch and appends it. done is called once, now or later.
+// The batch's place in its journal is settled when produceOne returns.
+func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, done func(appendTime int64, a cluster.Appended)) {
+	refuse := func(err error) {
 		c.server.counts.batch(0, err)
-		answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err)
+		done(0, cluster.Appended{Err: err})
+	}
+	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
+	if err != nil {
+		refuse(err)
 		return
 	}
-	if appendTime > 0 {
-		answer.LogAppendTime = appendTime
+	unlock, err := c.server.txns.admit(b.transactionalID, partition.Key(), h)
+	if err != nil {
+		refuse(err)
+		return
 	}
-	p.mu.Lock()
-	p.waiting++
-	p.mu.Unlock()
-	req.hold()
-	err = partition.Append(ctx, part.records, func(a cluster.Appended) {
+	defer unlock()
+	req.hold() // the journal writes out of the frame
+	err = partition.Append(ctx, b.records, func(a cluster.Appended) {
 		req.drop()
 		c.server.counts.batch(h.Records, a.Err)
-		p.finish(func() {
-			answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
-			if a.Err == nil {
-				answer.BaseOffset, answer.LogStartOffset = a.BaseOffset, a.LogStart
-			}
-		})
+		done(appendTime, a)
 	})
 	if err != nil { // not queued: there will be no result
 		req.drop()
-		c.server.counts.batch(0, err)
-		p.finish(func() { answer.ErrorCode, answer.ErrorMessage = errorCode(err), errorText(err) })
+		refuse(err)
 	}
 }
 
-// finish takes one batch's result.
-func (p *produceCall) finish(set func()) {
+// expect returns what takes one more batch's result, to be put into answer.
+func (p *produceCall) expect(answer *kmsg.ProduceResponseTopicPartition) func(int64, cluster.Appended) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	set()
+	p.waiting++
+	return func(appendTime int64, a cluster.Appended) {
+		p.mu.Lock()
+		answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
+		if a.Err == nil {
+			answer.BaseOffset, answer.LogStartOffset = a.BaseOffset, a.LogStart
+		}
+		if appendTime > 0 {
+			answer.LogAppendTime = appendTime
+		}
+		p.mu.Unlock()
+		p.finish()
+	}
+}
+
+// finish counts one result, or the start of all, off.
+func (p *produceCall) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.waiting--; p.waiting == 0 {
 		close(p.stored)
 	}
@@ -113,21 +130,21 @@ func (p *produceCall) finish(set func()) {
 // admitBatch finds the partition and judges the batch by the stream's rules; the
 // batch itself, its checksum included, is checked by Append. appendTime is set if
 // the stream stamps its batches.
-func (s *Server) admitBatch(version int16, r *produceRequest, topic string, part producePartition) (p *cluster.Partition, h storage.Header, appendTime int64, err error) {
+func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition, h storage.Header, appendTime int64, err error) {
 	switch {
 	case version < 3:
 		return nil, h, 0, fmt.Errorf("%w: message formats 0 and 1 are not stored", kerr.UnsupportedVersion)
-	case r.acks < -1 || r.acks > 1:
+	case b.acks < -1 || b.acks > 1:
 		return nil, h, 0, kerr.InvalidRequiredAcks
 	}
-	if p, err = s.node.Partition(topic, part.index); err != nil {
+	if p, err = s.node.Partition(b.topic, b.index); err != nil {
 		return nil, h, 0, err
 	}
 	policy := p.Policy()
-	if len(part.records) > policy.MaxBatchBytes {
-		return nil, h, 0, fmt.Errorf("%w: batch of %d bytes, stream %s takes %d", kerr.MessageTooLarge, len(part.records), topic, policy.MaxBatchBytes)
+	if len(b.records) > policy.MaxBatchBytes {
+		return nil, h, 0, fmt.Errorf("%w: batch of %d bytes, stream %s takes %d", kerr.MessageTooLarge, len(b.records), b.topic, policy.MaxBatchBytes)
 	}
-	if h, err = storage.ParseHeader(part.records); err != nil {
+	if h, err = storage.ParseHeader(b.records); err != nil {
 		return nil, h, 0, err
 	}
 	if h.BaseOffset != 0 {
@@ -136,10 +153,10 @@ func (s *Server) admitBatch(version int16, r *produceRequest, topic string, part
 	now := time.Now()
 	if policy.AppendTime {
 		// Stamping computes the checksum anew: the batch must be whole before.
-		if _, err := storage.CheckBatch(part.records); err != nil {
+		if _, err := storage.CheckBatch(b.records); err != nil {
 			return nil, h, 0, err
 		}
-		storage.SetLogAppendTime(part.records, now.UnixMilli())
+		storage.SetLogAppendTime(b.records, now.UnixMilli())
 		return p, h, now.UnixMilli(), nil
 	}
 	return p, h, 0, checkTimes(h, policy, now)
