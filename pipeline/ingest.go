@@ -45,6 +45,7 @@ type sourceRun struct {
 	flight  *flight
 	cancel  context.CancelCauseFunc
 	saved   sourceCheckpoint
+	savedAt time.Time
 }
 
 // newIngest opens the source of an entry.

@@ -3,39 +3,45 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 )
 
-// keep writes frontiers and checkpoints until ctx ends.
+// keep writes frontiers and checkpoints until ctx ends, and sees from them whether the
+// journal answers.
 func (in *ingest) keep(ctx context.Context, r *sourceRun) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
-	settled := time.NewTimer(settleTime)
-	defer settled.Stop()
-	emits := in.count.emits.Load()
+	began, emits, silent := time.Now(), in.count.emits.Load(), false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-settled.C:
-			in.condition.set(StateRunning, nil)
-			continue
 		case <-tick.C:
 		}
-		if in.count.emits.Load() > emits {
+		// A write that fails leaves the checkpoint older than it might be, which costs a
+		// longer tail and nothing else. But a journal that does not answer is a source
+		// that does not run, whatever the source itself thinks.
+		limited, cancel := context.WithTimeout(ctx, 10*keepEvery)
+		err := in.keepOnce(limited, r, false)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			silent = true
+			in.condition.set(StateRetrying, fmt.Errorf("the journal does not answer: %w", err))
+		case silent || in.count.emits.Load() > emits || time.Since(began) > settleTime:
+			silent = false
 			in.condition.set(StateRunning, nil)
 		}
-		// A write that fails leaves the checkpoint older than it might be, which costs a
-		// longer tail and nothing else. It is the journal that is in trouble: say so, and
-		// let the source's own appends decide.
-		limited, cancel := context.WithTimeout(ctx, 10*keepEvery)
-		if err := in.keepOnce(limited, r, false); err != nil && ctx.Err() == nil {
-			in.condition.set(in.condition.get().State, err)
-		}
-		cancel()
 	}
 }
+
+// refreshEvery is how often a checkpoint is written that has not moved: Kafka forgets
+// offsets that nobody has committed for a week.
+const refreshEvery = time.Hour
 
 // keepOnce writes one frontier, and the checkpoint where it has moved.
 func (in *ingest) keepOnce(ctx context.Context, r *sourceRun, closed bool) error {
@@ -55,7 +61,7 @@ func (in *ingest) keepOnce(ctx context.Context, r *sourceRun, closed bool) error
 	})
 	c := sourceCheckpoint{StreamID: r.stream.ID, Position: durable.resume, Ends: durable.ends, Stamp: promise.stamp, Pending: promise.pending}
 	moved := c.Position != r.saved.Position || !maps.Equal(c.Ends, r.saved.Ends) || len(c.Pending) != len(r.saved.Pending)
-	if !moved || !promise.complete {
+	if !promise.complete || !moved && time.Since(r.savedAt) < refreshEvery {
 		return frontierErr
 	}
 	return errors.Join(frontierErr, in.save(ctx, r, c))
@@ -79,7 +85,7 @@ func (in *ingest) save(ctx context.Context, r *sourceRun, c sourceCheckpoint) er
 	if err := in.journal.saveSource(ctx, r.group, r.stream.Name, c); err != nil {
 		return err
 	}
-	r.saved = c
+	r.saved, r.savedAt = c, time.Now()
 	in.mu.Lock()
 	in.last = c
 	in.mu.Unlock()

@@ -68,6 +68,7 @@ type unordered struct {
 	ready   []*incoming
 	next    map[Partition]int64
 	highest int64
+	told    int64               // highest at the last boundary
 	stamps  map[Partition]int64 // by partition, records and frontiers
 }
 
@@ -112,6 +113,8 @@ func (u *unordered) release(ctx context.Context, out releaser) error {
 		p := r.partition()
 		u.next[p] = r.Offset + 1
 		u.highest = max(u.highest, r.Stamp)
+		u.told = u.highest
+		u.stamps[p] = max(u.stamps[p], r.Stamp)
 		u.ready[i] = nil
 		if err := out.boundary(ctx, u.highest); err != nil {
 			u.ready = u.ready[i+1:]
@@ -119,7 +122,11 @@ func (u *unordered) release(ctx context.Context, out releaser) error {
 		}
 	}
 	u.ready = u.ready[:0]
-	return nil
+	if u.highest == u.told {
+		return nil
+	}
+	u.told = u.highest // time has passed and nothing else
+	return out.boundary(ctx, u.highest)
 }
 
 func (u *unordered) finish(ctx context.Context, _ bool, out releaser) error {

@@ -234,6 +234,7 @@ func (s *session) run(ctx context.Context) (err error) {
 		err = errors.Join(err, s.sink.Close())
 	}()
 	s.d.condition.set(StateRunning, nil)
+	s.commitAt = time.Now()
 	for {
 		if err := s.step(ctx); err != nil {
 			return errors.Join(err, s.stop(ctx))
@@ -270,7 +271,8 @@ func (s *session) step(ctx context.Context) error {
 	if s.roller == nil && s.out.due(s.d.entry.Batch) || s.roller == nil && s.progressDue() {
 		return s.flush(ctx)
 	}
-	if s.moved && time.Since(s.commitAt) > commitEvery {
+	if s.moved && time.Since(s.commitAt) > commitEvery || time.Since(s.commitAt) > refreshEvery {
+		s.moved = true
 		return s.commit(ctx)
 	}
 	return nil

@@ -130,7 +130,7 @@ func (s *session) finish(ctx context.Context) error {
 		return errors.Join(err, s.stop(ctx))
 	}
 	s.measure()
-	s.d.measureOnce(ctx)
+	_ = s.d.measureOnce(ctx) // a number for people
 	return s.d.untilDone(ctx, func() error { return s.commit(ctx) })
 }
 

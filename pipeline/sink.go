@@ -19,11 +19,12 @@ type Sink interface {
 	// cursor beside its data (Resumer) stores it in the same atomic step, others
 	// ignore it.
 	//
-	// On an error nothing is forgotten. A *RejectedError names the deliveries that
-	// the destination refuses for good, with all others durable: the caller keeps
-	// them as dead letters and goes on. A *StopError ends the sink. After any other
-	// error (the destination is down, slow, full) the caller waits and calls
-	// Flush again, with the same checkpoint and no Write between.
+	// On an error nothing is forgotten. A *RejectedError names, once, the deliveries that
+	// the destination refuses for good, with all others durable: the caller makes dead
+	// letters of them and calls Flush again, with the same checkpoint and no Write
+	// between. So a Resumer returns it before it stores c: its cursor must not pass what
+	// is not yet safe. A *StopError ends the sink. After any other error (the
+	// destination is down, slow, full) the caller waits and calls Flush again, likewise.
 	Flush(ctx context.Context, c Checkpoint) error
 
 	// Close lets go of connections and files. It makes nothing durable.

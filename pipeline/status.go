@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -140,28 +141,47 @@ func reportOf(connector any) *Report {
 // measureEvery is how often a sink's distance to the end of its streams is measured.
 const measureEvery = 2 * time.Second
 
+// unheard is how often in a row the journal may leave a question unanswered before a
+// sink is said not to run.
+const unheard = 5
+
 // measureLag keeps the number of records that the sink is behind, also while it is
-// stuck, until ctx ends.
+// stuck, until ctx ends. It also notices a journal that does not answer, which a reader
+// that waits for records can't tell from one that has none.
 func (d *deliver) measureLag(ctx context.Context) {
+	failures := 0
 	for pause(ctx, measureEvery) == nil {
-		d.measureOnce(ctx)
+		err := d.measureOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			if failures++; failures >= unheard {
+				d.condition.set(StateRetrying, fmt.Errorf("the journal does not answer: %w", err))
+			}
+		default:
+			if failures >= unheard {
+				d.condition.set(StateRunning, nil)
+			}
+			failures = 0
+		}
 	}
 }
 
-func (d *deliver) measureOnce(ctx context.Context) {
+func (d *deliver) measureOnce(ctx context.Context) error {
 	at := d.cursor.Load()
 	if at == nil {
-		return
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, measureEvery)
 	defer cancel()
 	ends, err := d.journal.CommittedEnds(limited, d.entry.Streams...)
 	if err != nil {
-		return // the sink's own reading tells of it
+		return err
 	}
 	var behind int64
 	for p, o := range *at {
 		behind += max(ends[p]-o, 0)
 	}
 	d.count.behind.Store(behind)
+	return nil
 }
