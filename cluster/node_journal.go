@@ -221,6 +221,7 @@ func (p *Partition) Read(r ReadRequest) (Fetched, error) {
 	}
 	if chunk.Bytes > r.MaxBytes && !r.WholeBatch {
 		chunk.Release()
+		f.Full = true
 		return f, nil
 	}
 	f.chunk, f.Pieces, f.Bytes, f.Next = chunk, chunk.Pieces, chunk.Bytes, chunk.Next

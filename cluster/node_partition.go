@@ -105,7 +105,9 @@ type Fetched struct {
 	Bytes   int      // of all pieces
 	Next    int64    // the offset behind the last record
 	Aborted []AbortedTxn
-	chunk   *storage.Chunk
+	// Full says that there is a batch, but one larger than MaxBytes.
+	Full  bool
+	chunk *storage.Chunk
 }
 
 // AbortedTxn names a transaction whose records a reader of committed ones must

@@ -108,8 +108,10 @@ func (s *Server) look(r *fetchRequest, partitions [][]*cluster.Partition) (resul
 			} else {
 				s.readPartition(f, partitions[i][j], fp, r.readCommitted, min(fp.maxBytes, left), total == 0)
 			}
-			left -= f.data.Bytes
 			total += f.data.Bytes
+			if left -= f.data.Bytes; f.data.Full && fp.maxBytes >= left {
+				left = 0 // reading more only to find that it does not fit costs too much
+			}
 			enough = enough || f.err != nil || f.diverging != nil
 		}
 	}

@@ -169,3 +169,43 @@ func TestEveryPartitionOfAManyPartitionTopicIsItsOwn(t *testing.T) {
 		}
 	})
 }
+
+func TestFetchOfManyPartitionsKeepsToItsLimitAndReachesAllOfThem(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *broker) {
+		const partitions = 10
+		b.topic("t", partitions, nil)
+		c := b.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+		for p := range int32(partitions) {
+			produce(t, c, &kgo.Record{Topic: "t", Partition: p, Value: make([]byte, 100<<10)})
+		}
+		reader := b.client(kgo.ConsumeTopics("t"), kgo.FetchMaxBytes(250<<10))
+		seen := map[int32]bool{}
+		for _, r := range consume(t, reader, partitions) {
+			seen[r.Partition] = true
+		}
+		if len(seen) != partitions {
+			t.Errorf("%d partitions were read, want %d", len(seen), partitions)
+		}
+		req := kmsg.NewPtrFetchRequest()
+		req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, 250<<10
+		topic := kmsg.NewFetchRequestTopic()
+		topic.Topic = "t"
+		for i := range int32(partitions) {
+			p := kmsg.NewFetchRequestTopicPartition()
+			p.Partition, p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.PartitionMaxBytes = i, -1, -1, 1<<20
+			topic.Partitions = append(topic.Partitions, p)
+		}
+		req.Topics = append(req.Topics, topic)
+		resp, err := req.RequestWith(t.Context(), b.client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		for _, p := range resp.Topics[0].Partitions {
+			total += len(p.RecordBatches)
+		}
+		if total < 200<<10 || total > 250<<10 {
+			t.Errorf("the answer has %d KiB, want two batches of 100 within 250", total>>10)
+		}
+	})
+}
