@@ -76,12 +76,7 @@ func (d *ddl) follows(n tableName) bool {
 	if d.reg.captured(n) {
 		return true
 	}
-	for other := range d.reg.tables {
-		if other.db == n.db && d.reg.captured(other) {
-			return len(d.reg.tables) < maxFollowed
-		}
-	}
-	return false
+	return d.reg.hasDatabase(n.db) && len(d.reg.tables) < maxFollowed
 }
 
 // maxFollowed bounds the definitions that are kept beside those of captured tables.
@@ -285,6 +280,9 @@ func (d *ddl) renamed(list []renaming) error {
 		case was && !is:
 			if err := d.emptied(d.h, n, "RENAME"); err != nil {
 				return err
+			}
+			if d.snap != nil {
+				d.snap.forget(n)
 			}
 		case !was && is:
 			if err := d.reread(n, "RENAME"); err != nil {

@@ -21,7 +21,8 @@ import (
 
 // Timing of the dump connection.
 const (
-	idleAfter       = 2 * time.Millisecond // silence after which the batch goes off
+	idleAfter       = 2 * time.Millisecond   // silence after which the batch goes off
+	idleAgain       = 100 * time.Millisecond // silence between two more chances to do something
 	heartbeatPeriod = 2 * time.Second
 	deadAfter       = 30 * time.Second // silence, heartbeats included, after which the connection is given up
 )
@@ -205,34 +206,32 @@ func (w *watchedConn) failure() error {
 	return w.err
 }
 
-// Read waits a moment for data, then reports that there is none and waits on.
+// Read waits a moment for data, then reports that there is none, and again from time
+// to time, until the server has been silent for too long.
 func (w *watchedConn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	watching := w.watching
 	w.mu.Unlock()
+	wait := idleAfter
 	if !watching {
-		if err := w.Conn.SetReadDeadline(time.Now().Add(deadAfter)); err != nil {
+		wait = deadAfter
+	}
+	for silent := time.Duration(0); ; {
+		if err := w.Conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return 0, err
 		}
-		return w.Conn.Read(p)
+		n, err := w.Conn.Read(p)
+		if silent += wait; n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || silent >= deadAfter {
+			return n, err
+		}
+		if err := w.idle(); err != nil {
+			w.mu.Lock()
+			w.err = err
+			w.mu.Unlock()
+			return 0, io.ErrUnexpectedEOF
+		}
+		wait = idleAgain
 	}
-	if err := w.Conn.SetReadDeadline(time.Now().Add(idleAfter)); err != nil {
-		return 0, err
-	}
-	n, err := w.Conn.Read(p)
-	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, err
-	}
-	if err := w.idle(); err != nil {
-		w.mu.Lock()
-		w.err = err
-		w.mu.Unlock()
-		return 0, io.ErrUnexpectedEOF
-	}
-	if err := w.Conn.SetReadDeadline(time.Now().Add(deadAfter)); err != nil {
-		return 0, err
-	}
-	return w.Conn.Read(p)
 }
 
 // SetReadDeadline is the syncer's way to interrupt Read; ours is close.

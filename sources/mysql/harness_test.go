@@ -215,7 +215,7 @@ func (r *rig) selected(table string) map[string]map[string]any {
 	columns, key := r.columns(table)
 	var list []string
 	for _, c := range columns {
-		expr := "`" + c.name + "`"
+		expr := quoted(c.name)
 		if c.kind == "bit" {
 			expr += "+0"
 		}
@@ -252,6 +252,8 @@ func (r *rig) selected(table string) map[string]map[string]any {
 	}
 	return all
 }
+
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 type shownColumn struct{ name, kind string }
 

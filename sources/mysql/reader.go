@@ -340,7 +340,8 @@ func (r *reader) finished() error {
 	if !over {
 		return nil
 	}
-	if err := r.flush(); err != nil {
+	r.placed = time.Time{}
+	if err := r.emit(); err != nil {
 		return err
 	}
 	return errStopped

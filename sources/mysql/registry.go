@@ -48,6 +48,16 @@ func (r *registry) id(db, name string) tableName {
 
 func (r *registry) captured(n tableName) bool { return r.sel.has(n.db, n.table) }
 
+// hasDatabase reports whether a captured table of the database is known.
+func (r *registry) hasDatabase(db string) bool {
+	for n := range r.tables {
+		if n.db == db && r.captured(n) {
+			return true
+		}
+	}
+	return false
+}
+
 // set puts a definition in place; nil says that it is not known.
 func (r *registry) set(n tableName, t *table) {
 	r.tables[n] = t

@@ -19,6 +19,9 @@ func (r *registry) bind(ctx context.Context, m *tableMap, rd *reader) (*rowCodec
 	t := r.tables[n]
 	var why error
 	if t != nil {
+		if err := r.check(t); err != nil {
+			return nil, err
+		}
 		if why = r.agree(t, m); why == nil {
 			return r.codec(ctx, t, m)
 		}
@@ -63,7 +66,7 @@ func (r *reader) settle(n tableName) (*table, error) {
 		return nil, err
 	}
 	changed, err := r.scanDDL(r.safe.place, r.done, end.place, r.at, func(s statement, c *cursor) bool {
-		return r.concerns(s, c, func(other tableName) bool { return other == n })
+		return r.concerns(s, c, func(other tableName) bool { return other == n || other.table == "" && other.db == n.db })
 	})
 	if err != nil {
 		return nil, err
@@ -77,10 +80,14 @@ func (r *reader) settle(n tableName) (*table, error) {
 	return t, nil
 }
 
-// concerns reports whether a statement names one of the tables, or a whole database.
+// concerns reports whether a statement names one of the tables, or drops a database;
+// is gets that with an empty table.
 func (r *reader) concerns(s statement, c *cursor, is func(tableName) bool) bool {
 	if c.peek(1).is("DATABASE") || c.peek(1).is("SCHEMA") {
-		return true
+		d := &cursor{tokens: c.tokens, i: 2}
+		d.accept("IF", "EXISTS")
+		db, _ := d.name()
+		return c.peek(0).is("DROP") && is(r.reg.id(db, ""))
 	}
 	for i, t := range c.tokens {
 		if t.kind != tokenWord && t.kind != tokenName {

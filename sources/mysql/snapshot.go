@@ -214,8 +214,8 @@ func (s *snapshot) read() error {
 	if err != nil {
 		return err
 	}
-	if t == nil { // the table has gone, and the stream will come to it
-		s.retry = time.Now().Add(retryAfter)
+	if t == nil { // there is no such table, and nothing that the stream has yet to read made one
+		s.forget(n)
 		return nil
 	}
 	codec, err := newRowCodec(s.r.ctx, s.r.srv, t, s.r.cfg.ZeroDate, s.r.reg.source)

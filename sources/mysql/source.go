@@ -101,7 +101,7 @@ func (s *Source) Run(ctx context.Context, from pipeline.Position, out pipeline.E
 		err = s.goOn(ctx, r, from)
 	}
 	if err != nil {
-		return err
+		return srv.explain(err, &s.cfg)
 	}
 	if s.env.Once {
 		if err := s.stopAtEnd(ctx, r); err != nil {
@@ -193,7 +193,9 @@ func (s *Source) settleStart(ctx context.Context, r *reader) ([]tableInfo, logEn
 			set = nil
 		}
 		changed, err := r.scanDDL(before.place, set, after.place, before.place, func(st statement, c *cursor) bool {
-			return r.concerns(st, c, r.reg.captured)
+			return r.concerns(st, c, func(n tableName) bool {
+				return n.table == "" && r.reg.hasDatabase(n.db) || n.table != "" && r.reg.captured(n)
+			})
 		})
 		if err != nil {
 			return nil, after, err
