@@ -4,6 +4,7 @@ package sinks
 import (
 	"github.com/daybook-data/daybook/pipeline"
 	"github.com/daybook-data/daybook/sinks/elasticsearch"
+	"github.com/daybook-data/daybook/sinks/file"
 	"github.com/daybook-data/daybook/sinks/redis"
 )
 
@@ -12,5 +13,6 @@ func All() []pipeline.SinkSpec {
 	return []pipeline.SinkSpec{
 		elasticsearch.Spec(),
 		redis.Spec(),
+		file.Spec(),
 	}
 }
