@@ -202,7 +202,11 @@ func (l *log) store(batches ...*storage.Batch) error {
 		return err
 	}
 	defer l.Withdraw(p)
-	entry := &raft.Log{Index: max(l.last(), l.Front().Index) + 1, Term: l.term, Type: raft.LogCommand, Data: data}
+	last := l.last()
+	if last == 0 {
+		last = l.Front().Index
+	}
+	entry := &raft.Log{Index: last + 1, Term: l.term, Type: raft.LogCommand, Data: data}
 	return l.StoreLogs([]*raft.Log{entry})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -302,5 +303,39 @@ func TestAJournalRefusesToLoseItsFront(t *testing.T) {
 	l = openLog(t, l.crash(), l.opts)
 	if got := len(offsets(l.contents(0))); got != 10 {
 		t.Errorf("%d batches are left, want 10", got)
+	}
+}
+
+// On a full disk retention still frees space, even if the state at the front has outgrown the start file.
+func TestRetentionWorksOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	fsys := vfs.NewFaulty(vfs.OS{})
+	o := storage.Options{FS: fsys, Mode: storage.Replicated, SegmentBytes: 64 << 10, Retention: storage.Retention{Bytes: 128 << 10}}
+	l := openLog(t, t.TempDir(), o)
+	for i := range 3000 {
+		l.put(uint32(i), plain("x", 1))
+	}
+	n, err := l.Retain()
+	must(t, err) // leaves spares
+	if n == 0 {
+		t.Fatal("nothing was removed; the test wants spares")
+	}
+	for i := range 9000 {
+		l.put(uint32(3000+i), plain("x", 1))
+	}
+	fsys.Limit(0)
+	size := l.Size()
+	if n, err := l.Retain(); n == 0 || err != nil || l.Size() >= size {
+		t.Fatalf("removed %d segments on the full disk, %v", n, err)
+	}
+	must(t, l.Err())
+	for p := range uint32(12000) {
+		if _, end := l.Bounds(p); end != 1 {
+			t.Fatalf("partition %d ends at %d, want 1", p, end)
+		}
+	}
+	l = openLog(t, l.crash(), storage.Options{})
+	if _, end := l.Bounds(0); end != 1 {
+		t.Errorf("after a restart the first partition ends at %d, want 1", end)
 	}
 }

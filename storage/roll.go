@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ func (j *Journal) roll(n int64) error {
 	}
 	j.sealCurrent(seg, next)
 	j.space.setCurrent(next, alloc)
+	if err := j.start.reserve(j.tail); err != nil && !errors.Is(err, ErrDiskFull) { // then a trim has to find the room
+		return err
+	}
 	return nil
 }
 

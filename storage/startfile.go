@@ -127,6 +127,20 @@ func (s *startFile) write() error {
 	return nil
 }
 
+// reserve makes room for a front of another state before it is needed: it is needed to free space.
+func (s *startFile) reserve(front *tail) error {
+	now := s.front
+	s.front = front
+	need := int64(startHeaderBytes + len(s.encode()))
+	s.front = now
+	for i, f := range s.files {
+		if err := s.allocate(f, need); err != nil {
+			return fmt.Errorf("allocating %s: %w", s.paths[i], err)
+		}
+	}
+	return nil
+}
+
 func (s *startFile) allocate(f vfs.File, need int64) error {
 	size, err := f.Size()
 	if err != nil || size >= need {
