@@ -64,7 +64,7 @@ func startDatabase(ctx context.Context, f flavor, o Options) (*MySQL, error) {
 		// A killed server loses nothing by these two, only a dead machine does.
 		"--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0",
 	}, f.serve, variant, o.Args)
-	return m, m.open(ctx, launch{
+	err = m.open(ctx, launch{
 		name: f.name,
 		command: func(context.Context) (*exec.Cmd, error) {
 			if err := copyTemplate(files.dir, data); err != nil {
@@ -74,6 +74,10 @@ func startDatabase(ctx context.Context, f flavor, o Options) (*MySQL, error) {
 		},
 		ready: func(ctx context.Context) error { return m.greet(ctx, data) },
 	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // variantArgs translates the shorthands of Options.Variant.

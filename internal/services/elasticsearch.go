@@ -70,7 +70,7 @@ func startElasticsearch(ctx context.Context, c cache, install string, o Options,
 		// A build machine's full disk would make every index read-only.
 		"cluster.routing.allocation.disk.threshold_enabled=false",
 	}, o.Args...)
-	return e, e.open(ctx, launch{
+	err = e.open(ctx, launch{
 		name: "elasticsearch",
 		command: func(context.Context) (*exec.Cmd, error) {
 			if err := os.MkdirAll(filepath.Join(s.Dir, "tmp"), 0o755); err != nil {
@@ -80,6 +80,10 @@ func startElasticsearch(ctx context.Context, c cache, install string, o Options,
 		},
 		ready: e.healthy,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // healthy asks whether all primary shards are there.

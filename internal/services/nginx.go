@@ -52,7 +52,7 @@ func StartNginx(ctx context.Context, o NginxOptions) (*Nginx, error) {
 	n := &Nginx{Server: s}
 	config := filepath.Join(s.Dir, "nginx.conf")
 	args := append([]string{"-p", s.Dir, "-c", config, "-e", "stderr"}, o.Args...)
-	return n, n.open(ctx, launch{
+	err = n.open(ctx, launch{
 		name: "nginx",
 		command: func(context.Context) (*exec.Cmd, error) {
 			if err := os.WriteFile(config, []byte(n.config(o)), 0o644); err != nil {
@@ -64,6 +64,10 @@ func StartNginx(ctx context.Context, o NginxOptions) (*Nginx, error) {
 		// The worker outlives a master that dies suddenly, so it is asked.
 		death: syscall.SIGTERM,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 func (n *Nginx) config(o NginxOptions) string {

@@ -44,13 +44,17 @@ func StartRedis(ctx context.Context, o Options) (*Redis, error) {
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port.port), "--dir", s.Dir, "--daemonize", "no",
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no",
 	}, o.Args...)
-	return r, r.open(ctx, launch{
+	err = r.open(ctx, launch{
 		name: "redis",
 		command: func(context.Context) (*exec.Cmd, error) {
 			return files.command(context.Background(), "usr/bin/redis-server", args...)
 		},
 		ready: r.ping,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // ping is answered with PONG, or with an error while the data is being loaded or
