@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // HoldingGroupPrefix begins the names of consumer groups whose committed offsets
@@ -233,6 +234,35 @@ func (m *Meta) held(stream StreamID) map[int32]int64 {
 		}
 	}
 	return lowest
+}
+
+// holder is a group that holds retention of a partition.
+type holder struct {
+	group     string
+	partition StreamPartition
+	offset    int64
+}
+
+// idleHolders returns the holding groups whose offsets for a stream are older
+// than since, sorted by group and partition.
+func (m *Meta) idleHolders(stream StreamID, since time.Time) []holder {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var idle []holder
+	for name, g := range m.groups {
+		if !strings.HasPrefix(name, HoldingGroupPrefix) {
+			continue
+		}
+		for p, o := range g.offsets {
+			if p.Stream == stream && o.CommitMillis < since.UnixMilli() {
+				idle = append(idle, holder{name, p, o.Offset})
+			}
+		}
+	}
+	slices.SortFunc(idle, func(a, b holder) int {
+		return cmp.Or(strings.Compare(a.group, b.group), cmp.Compare(a.partition.Partition, b.partition.Partition))
+	})
+	return idle
 }
 
 // groupImage is a group in a snapshot.

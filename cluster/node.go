@@ -31,6 +31,9 @@ type Options struct {
 	SegmentBytes int64
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
 	RetainEvery time.Duration
+	// IdleHold is after how long without a commit a group that holds retention is
+	// logged; 24 h if 0.
+	IdleHold time.Duration
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -45,6 +48,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Partitions = cmp.Or(o.Partitions, 1)
 	o.RetainEvery = cmp.Or(o.RetainEvery, 30*time.Second)
+	o.IdleHold = cmp.Or(o.IdleHold, 24*time.Hour)
 	return o, nil
 }
 

@@ -12,18 +12,17 @@ import (
 // that nobody has used yet, so that their retention runs, removes what retention
 // no longer keeps, and removes the files of deleted streams.
 func (n *Node) keepHouse() {
-	told := map[StreamID]string{} // what was logged of a stream, so that it is logged once
+	told := notices{}
 	for {
 		for id, s := range n.meta.known() {
 			if n.ctx.Err() != nil {
 				return
 			}
-			err := n.tend(s)
-			switch {
+			n.warnOfHolds(s, told)
+			switch err := n.tend(s); {
 			case err == nil:
-				delete(told, id)
-			case told[id] != err.Error() && !errors.Is(err, ErrClosed):
-				told[id] = err.Error()
+				delete(told, "error "+id.String())
+			case !errors.Is(err, ErrClosed) && told.fresh("error "+id.String(), err.Error()):
 				n.logger.Error("a stream needs attention", "stream", s.Name, "id", id.String(), "error", err)
 			}
 		}
@@ -33,6 +32,37 @@ func (n *Node) keepHouse() {
 		case <-n.ctx.Done():
 			return
 		}
+	}
+}
+
+// notices is what was logged, by subject, so that it is logged once.
+type notices map[string]string
+
+// fresh notes what is about to be logged and reports whether it is news.
+func (n notices) fresh(subject, text string) bool {
+	if n[subject] == text {
+		return false
+	}
+	n[subject] = text
+	return true
+}
+
+// warnOfHolds tells of groups that hold a stream's retention and have not moved
+// for long: a pipeline that was given up keeps the disk filling.
+func (n *Node) warnOfHolds(s *Stream, told notices) {
+	for _, h := range n.meta.idleHolders(s.ID, time.Now().Add(-n.opts.IdleHold)) {
+		p, err := n.PartitionByKey(h.partition)
+		if err != nil || p.handle.opened() == nil {
+			continue
+		}
+		if b, err := p.Bounds(); err != nil || h.offset >= b.HighWatermark {
+			continue // it has read everything
+		}
+		if told.fresh("hold "+s.ID.String(), h.group) {
+			n.logger.Warn("a consumer group has not moved for long and keeps old records from being removed; if nobody uses it any more, delete the group",
+				"stream", s.Name, "group", h.group, "partition", h.partition.Partition, "offset", h.offset)
+		}
+		return
 	}
 }
 

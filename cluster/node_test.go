@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,6 +289,54 @@ func TestHoldingGroupKeepsWhatItHasNotPassed(t *testing.T) {
 		return nil
 	})
 }
+
+func TestGroupThatHoldsRetentionForLongIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var log strings.Builder
+	n := openNode(t, t.TempDir(), func(o *cluster.Options) {
+		o.RetainEvery, o.IdleHold = 5*time.Millisecond, time.Millisecond
+		o.Logger = slog.New(slog.NewTextHandler(writer(func(p []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			log.Write(p)
+		}), nil))
+	})
+	logged := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.String()
+	}
+	// hold makes a stream of one record that a group has passed, or has not.
+	hold := func(stream string, offset int64) {
+		t.Helper()
+		s := create(t, n, cluster.NewStream{Name: stream})
+		mustAppend(t, n, stream, 0, "v")
+		err := n.CommitOffsets(t.Context(), cluster.HoldingGroupPrefix+"of."+stream, []cluster.GroupOffset{{Stream: s.ID, Offset: offset}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(stream string) int { return strings.Count(logged(), "group=daybook.of."+stream) }
+	hold("read", 1)
+	for _, stream := range []string{"held", "second", "third"} { // each is seen in a later round
+		hold(stream, 0)
+		eventually(t, "being told of "+stream, func() error {
+			if told(stream) == 0 {
+				return errors.New("nothing logged")
+			}
+			return nil
+		})
+	}
+	if told("held") != 1 || told("read") != 0 {
+		t.Errorf("the group that holds was logged %d times, the one that does not %d times; want 1 and 0", told("held"), told("read"))
+	}
+}
+
+// writer is a log's destination.
+type writer func(p []byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
 func TestFullDiskRefusesAndRecoversWithoutARestart(t *testing.T) {
 	t.Parallel()
