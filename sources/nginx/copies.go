@@ -51,7 +51,7 @@ func (s *scan) copied(c candidate) (verdict, error) {
 				opened = nil // it is the file's now
 				return isCopy, nil
 			}
-			s.seen[c.key] = c
+			s.pass(c)
 			return isCopy, nil
 		case notSure:
 			return notSure, nil

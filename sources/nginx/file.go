@@ -2,7 +2,6 @@ package nginx
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"time"
@@ -34,6 +33,7 @@ type file struct {
 	size      int64     // when it was last asked for
 	time      int64     // of the last record that had one
 	checked   candidate // as a done file looked when its contents were last compared
+	gone      time.Time // when a done file was first not in its folder; zero while it is
 	damaged   error     // why it can't be read on
 	// frozen is the state of a finished file whose contents are gone, so that head and
 	// tail are not known as bytes; nil for all others.
@@ -63,18 +63,17 @@ func (f *file) advance(b []byte) {
 	}
 }
 
-// name gives the file its id, from the kernel's key and its first line: what a new
-// process would give it again. taken returns the highest generation with this id
-// that the log has seen, -1 for none.
-func (f *file) name(firstLine []byte, taken func(id string) int) {
+// name gives the file its id, from its log and its first line: what a new process
+// would give it again, though it was renamed, copied or compressed in between. Files
+// that begin alike are told apart by their generation; taken returns the highest that
+// the log has with this id, -1 for none.
+func (f *file) name(base string, firstLine []byte, taken func(id string) int) {
 	h := xxhash.New()
-	var key [16]byte
-	binary.BigEndian.PutUint64(key[:8], f.key.Device)
-	binary.BigEndian.PutUint64(key[8:], f.key.Inode)
-	_, _ = h.Write(key[:])
+	_, _ = h.WriteString(base)
+	_, _ = h.Write([]byte{0})
 	_, _ = h.Write(firstLine[:min(len(firstLine), headLength)])
-	f.id = hex.EncodeToString(h.Sum(nil))
-	f.generation = taken(f.id) + 1
+	id := hex.EncodeToString(h.Sum(nil))
+	f.id, f.generation = id, taken(id)+1
 }
 
 // position names the record that begins at the offset, uniquely over all files and
@@ -133,7 +132,7 @@ func (f *file) close() {
 }
 
 // skipToEnd makes reading begin behind the last whole line.
-func (f *file) skipToEnd(taken func(id string) int) error {
+func (f *file) skipToEnd(base string, taken func(id string) int) error {
 	size, _, err := f.content.stat()
 	if err != nil {
 		return err
@@ -156,7 +155,7 @@ func (f *file) skipToEnd(taken func(id string) int) error {
 	}
 	f.offset = end
 	first, _, _ := bytes.Cut(f.head, []byte("\n"))
-	f.name(first, taken)
+	f.name(base, first, taken)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (w *follower) begin(st state, fresh bool) error {
 		states[logState.Base] = logState.Files
 	}
 	for _, base := range bases(matches, states) {
-		if err := w.beginLog(base, states[base], fresh && w.config.Start == "end", l, matches); err != nil {
+		if err := w.beginLog(base, states[base], time.UnixMicro(st.At), fresh && w.config.Start == "end", l, matches); err != nil {
 			return err
 		}
 	}
@@ -141,16 +141,25 @@ func whyNothing(pattern string) error {
 	return err
 }
 
-// scan looks at the folder of a series.
+// scan looks at the folder of a series. It looks again if files were renamed in the
+// meantime: half of a rotation would put them in a wrong order.
 func (w *follower) scan(s *series, l *listing, matches map[string][]string) (*scan, error) {
-	c, err := l.candidates(s.base)
-	if err != nil {
-		return nil, fmt.Errorf("reading the folder of %s: %w", s.base, err)
+	var c []candidate
+	var err error
+	for range 3 {
+		before := l.signature(s.base)
+		if c, err = l.candidates(s.base); err != nil {
+			return nil, fmt.Errorf("reading the folder of %s: %w", s.base, err)
+		}
+		if l.signature(s.base) == before {
+			break
+		}
+		l = newListing(w.excluded)
 	}
 	return &scan{
 		series: s, candidates: c, now: time.Now(), log: &w.events,
 		taken:  func(k fileKey) bool { return w.taken(s, k) },
-		wanted: func(path string) bool { return slices.Contains(matches[s.base], path) }, generation: w.generation,
+		wanted: func(path string) bool { return slices.Contains(matches[s.base], path) },
 	}, nil
 }
 
@@ -164,19 +173,6 @@ func (w *follower) taken(mine *series, k fileKey) bool {
 		}
 	}
 	return false
-}
-
-// generation returns the highest generation among files with the id; -1 for none.
-func (w *follower) generation(id string) int {
-	highest := -1
-	for _, s := range w.series {
-		for _, f := range s.files {
-			if f.id == id {
-				highest = max(highest, f.generation)
-			}
-		}
-	}
-	return highest
 }
 
 // rescan takes in new files, rotations and deletions. With Once there is nothing to
@@ -212,7 +208,7 @@ func (w *follower) newLogs(l *listing, matches map[string][]string) error {
 		if slices.ContainsFunc(w.series, func(s *series) bool { return s.base == base }) {
 			continue
 		}
-		if err := w.beginLog(base, nil, false, l, matches); err != nil {
+		if err := w.beginLog(base, nil, time.Time{}, false, l, matches); err != nil {
 			return err
 		}
 		w.dirty = true
@@ -222,14 +218,14 @@ func (w *follower) newLogs(l *listing, matches map[string][]string) error {
 
 // beginLog begins a log where its state says. A folder that can't be read is an
 // error here: without it nothing tells what of the log was read.
-func (w *follower) beginLog(base string, states []fileState, atEnd bool, l *listing, matches map[string][]string) error {
-	s := &series{base: base, seen: map[fileKey]candidate{}, problems: map[string]error{}}
+func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd bool, l *listing, matches map[string][]string) error {
+	s := &series{base: base, seen: map[fileKey]*passed{}, problems: map[string]error{}}
 	sc, err := w.scan(s, l, matches)
 	if err != nil {
 		return err
 	}
 	w.series = append(w.series, s)
-	if err := sc.begin(states, atEnd); err != nil {
+	if err := sc.begin(states, at, atEnd); err != nil {
 		return fmt.Errorf("opening the files of %s: %w", base, err)
 	}
 	return nil
@@ -321,7 +317,7 @@ func (w *follower) move(ctx context.Context) error {
 
 func (w *follower) emit(ctx context.Context, records []pipeline.Record) error {
 	w.dirty = false
-	st := state{Version: 1, Logs: slices.Clone(w.parked)}
+	st := state{Version: 1, At: time.Now().UnixMicro(), Logs: slices.Clone(w.parked)}
 	for _, s := range w.series {
 		st.Logs = append(st.Logs, s.state())
 	}

@@ -36,7 +36,7 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 		return false, nil
 	}
 	if size >= 0 && size == f.looked {
-		return w.idle(ctx, f, changed, nil)
+		return w.idle(ctx, s, f, changed, nil)
 	}
 	data, end, err := w.read(f)
 	if errors.Is(err, errTruncated) {
@@ -47,7 +47,7 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 	if err != nil && !isCompressed(f.path) {
 		return false, fmt.Errorf("reading %s: %w", f.path, err)
 	}
-	records, used := w.lines(f, data) // what can be read of a damaged file is kept
+	records, used := w.lines(s, f, data) // what can be read of a damaged file is kept
 	if err != nil && used == 0 {
 		w.notReadable(f, changed, err)
 		return false, nil
@@ -62,7 +62,7 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 		w.buffer = make([]byte, min(2*len(w.buffer), int(w.config.MaxLine)+1+tailLength))
 		return true, nil
 	}
-	return w.idle(ctx, f, changed, data)
+	return w.idle(ctx, s, f, changed, data)
 }
 
 var errTruncated = errors.New("the file was truncated")
@@ -115,7 +115,7 @@ func (w *follower) notReadable(f *file, changed time.Time, err error) {
 }
 
 // lines makes records of the whole lines in data, and advances the file over them.
-func (w *follower) lines(f *file, data []byte) (records []pipeline.Record, used int) {
+func (w *follower) lines(s *series, f *file, data []byte) (records []pipeline.Record, used int) {
 	for used < len(data) && (f.limit < 0 || f.offset < f.limit) {
 		rest := data[used:]
 		length := bytes.IndexByte(rest, '\n')
@@ -127,14 +127,14 @@ func (w *follower) lines(f *file, data []byte) (records []pipeline.Record, used 
 			continue
 		case length < 0 && int64(len(rest)) > w.config.MaxLine:
 			length = int(w.config.MaxLine)
-			records = append(records, w.piece(f, rest[:length], false))
+			records = append(records, w.piece(s, f, rest[:length], false))
 			f.advance(rest[:length])
 			used += length
 			continue
 		case length < 0:
 			return records, used
 		}
-		records = append(records, w.record(f, rest[:length]))
+		records = append(records, w.record(s, f, rest[:length]))
 		f.advance(rest[:length+1])
 		used += length + 1
 	}
@@ -145,28 +145,28 @@ func (w *follower) lines(f *file, data []byte) (records []pipeline.Record, used 
 }
 
 // record makes a record of a line that ends, or is the last piece of a long one.
-func (w *follower) record(f *file, line []byte) pipeline.Record {
+func (w *follower) record(s *series, f *file, line []byte) pipeline.Record {
 	if f.piece > 0 {
-		r := w.piece(f, line, true)
+		r := w.piece(s, f, line, true)
 		f.piece = 0
 		return r
 	}
 	f.unended = false
 	w.events.counts.lines.Add(1)
-	return w.finish(f, line, w.parser.parse(bytes.TrimSuffix(line, []byte("\r"))))
+	return w.finish(s, f, line, w.parser.parse(bytes.TrimSuffix(line, []byte("\r"))))
 }
 
 // piece makes a record of a part of a line that is too long.
-func (w *follower) piece(f *file, part []byte, last bool) pipeline.Record {
+func (w *follower) piece(s *series, f *file, part []byte, last bool) pipeline.Record {
 	f.piece++
 	w.events.counts.pieces.Add(1)
-	return w.finish(f, part, w.parser.piece(part, f.piece, last))
+	return w.finish(s, f, part, w.parser.piece(part, f.piece, last))
 }
 
 // finish gives the record its position and time.
-func (w *follower) finish(f *file, line []byte, p parsed) pipeline.Record {
+func (w *follower) finish(s *series, f *file, line []byte, p parsed) pipeline.Record {
 	if f.id == "" {
-		f.name(line, w.generation)
+		f.name(s.base, line, s.generation)
 	}
 	if !p.whole {
 		w.events.counts.unparsed.Add(1)
@@ -187,7 +187,7 @@ func (w *follower) finish(f *file, line []byte, p parsed) pipeline.Record {
 
 // idle decides what becomes of a file that has no whole line: rest is the begun one,
 // nil if it has not changed since it was last looked at.
-func (w *follower) idle(ctx context.Context, f *file, changed time.Time, rest []byte) (bool, error) {
+func (w *follower) idle(ctx context.Context, s *series, f *file, changed time.Time, rest []byte) (bool, error) {
 	packed := isCompressed(f.path)
 	if rest != nil && !packed {
 		if at := f.offset + int64(len(rest)); at != f.looked {
@@ -209,12 +209,12 @@ func (w *follower) idle(ctx context.Context, f *file, changed time.Time, rest []
 	if !finished && !lineOver {
 		return false, nil
 	}
-	return w.finishFile(ctx, f, finished)
+	return w.finishFile(ctx, s, f, finished)
 }
 
 // finishFile emits the begun line of a file to which nothing will be added, and lets go
 // of the file if it is finished.
-func (w *follower) finishFile(ctx context.Context, f *file, finished bool) (bool, error) {
+func (w *follower) finishFile(ctx context.Context, s *series, f *file, finished bool) (bool, error) {
 	rest, _, err := w.read(f)
 	if err != nil {
 		return errors.Is(err, errTruncated), nil // the next step finds the same and says so
@@ -225,7 +225,7 @@ func (w *follower) finishFile(ctx context.Context, f *file, finished bool) (bool
 	}
 	var records []pipeline.Record
 	if len(rest) > 0 {
-		records = append(records, w.record(f, rest))
+		records = append(records, w.record(s, f, rest))
 		f.advance(rest)
 		f.unended = true
 	}

@@ -45,6 +45,23 @@ type candidate struct {
 	date    string // of the rotation, digits only
 }
 
+// signature changes when files of the log's folder are made, renamed or removed.
+type signature struct {
+	folder time.Time
+	live   fileKey
+}
+
+func (l *listing) signature(base string) signature {
+	var sig signature
+	if info, err := os.Stat(filepath.Dir(base)); err == nil {
+		sig.folder = info.ModTime()
+	}
+	if info, err := os.Stat(base); err == nil {
+		sig.live = keyOf(base, info)
+	}
+	return sig
+}
+
 // listing is what the folders of the logs hold, read once for all logs of a scan.
 type listing struct {
 	skip  func(path string) bool
@@ -84,7 +101,18 @@ func (l *listing) candidates(base string) ([]candidate, error) {
 		found = append(found, c)
 	}
 	slices.SortStableFunc(found, older)
-	return found, nil
+	return once(found), nil
+}
+
+// once drops the second sight of a file: one that was renamed while the folder was
+// read has two names in it, and so has one with a link.
+func once(found []candidate) []candidate {
+	seen := map[fileKey]bool{}
+	return slices.DeleteFunc(found, func(c candidate) bool {
+		again := seen[c.key]
+		seen[c.key] = true
+		return again
+	})
 }
 
 func (l *listing) folder(dir string) (map[string][]string, error) {

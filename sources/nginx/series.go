@@ -13,12 +13,23 @@ type series struct {
 	base  string
 	files []*file // oldest first
 	// seen are files that are not to be read: older than what is wanted, or copies.
-	seen map[fileKey]candidate
+	seen map[fileKey]*passed
 	// problems are files that can't be opened, with why; they are tried at each scan.
 	problems map[string]error
 	// changed says that files came or went since the state was last emitted.
 	changed bool
 }
+
+// passed is a file that is not to be read, and how to know it again.
+type passed struct {
+	candidate
+	head fingerprint
+	gone time.Time // when it was first not there; zero while it is
+}
+
+// goneAfter is how long a file must be out of sight to count as deleted: a folder that
+// is read while its files are renamed may show neither the old nor the new name.
+const goneAfter = time.Minute
 
 // scan is one look at a series' folder.
 type scan struct {
@@ -28,15 +39,23 @@ type scan struct {
 	log        *events
 	taken      func(fileKey) bool // whether another series reads the file
 	wanted     func(path string) bool
-	generation func(id string) int // the highest of a file with the id; -1 for none
 }
 
 // keptDone is how many finished files a state holds; see settle.
 const keptDone = 3
 
-// begin starts the series where its state says. Without a state (fresh) the wanted
-// files are read, or only followed from their end.
-func (s *scan) begin(states []fileState, atEnd bool) error {
+// keptLately bounds those kept because their files went away within the last minute.
+const keptLately = 30
+
+// clockSlack is how far the clocks of the file system and of the process may differ.
+const clockSlack = 2 * time.Second
+
+// begin starts the series where its state says, which was made at the given time.
+// Without a state the wanted files are read, or only followed from their end.
+//
+// Files older than the oldest that the state names were read before it, or were not
+// wanted; but one that was written since holds something new, whatever its name.
+func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	matched := make([]bool, len(s.candidates))
 	first := len(s.candidates)
 	for _, st := range states {
@@ -57,10 +76,10 @@ func (s *scan) begin(states []fileState, atEnd bool) error {
 	for i, c := range s.candidates {
 		switch {
 		case matched[i]:
-		case len(states) > 0 && i < first && first < len(s.candidates):
-			s.seen[c.key] = c // older than what was read last
+		case len(states) > 0 && i < first && first < len(s.candidates) && c.changed.Before(at.Add(-clockSlack)):
+			s.pass(c) // older than what was read last
 		case len(states) == 0 && (!s.wanted(c.path) || atEnd && i < len(s.candidates)-1):
-			s.seen[c.key] = c
+			s.pass(c)
 		default:
 			if err := s.add(c, atEnd && len(states) == 0); err != nil {
 				return err
@@ -171,14 +190,46 @@ func (s *scan) known(c candidate) (bool, error) {
 			return s.again(f, c)
 		}
 	}
-	old, ok := s.seen[c.key]
+	return s.passedBefore(c)
+}
+
+// pass notes that the candidate is not to be read.
+func (s *scan) pass(c candidate) {
+	p := &passed{candidate: c}
+	if opened, key, err := openContent(c.path); err == nil {
+		if head, err := readFull(opened, 0, headLength); err == nil && key == c.key {
+			p.head = fingerprintOf(head)
+		}
+		_ = opened.Close()
+	}
+	s.seen[c.key] = p
+}
+
+// passedBefore reports whether the candidate is one that is not to be read, and not
+// another file with its key.
+func (s *scan) passedBefore(c candidate) (bool, error) {
+	p, ok := s.seen[c.key]
 	if !ok {
 		return false, nil
 	}
-	if c.size < old.size {
-		delete(s.seen, c.key) // truncated, or another file with the same inode
+	if c.size == p.size && c.changed.Equal(p.changed) {
+		p.path = c.path
+		return true, nil
+	}
+	opened, key, err := openContent(c.path)
+	if err != nil || key != c.key {
+		s.problem(c.path, err)
+		return true, nil // next time
+	}
+	same, err := p.head.standsAt(opened, 0)
+	if err = errors.Join(ignoreEnd(err), opened.Close()); err != nil {
+		return false, err
+	}
+	if !same || c.size < p.size {
+		delete(s.seen, c.key)
 		return false, nil
 	}
+	p.candidate = c
 	return true, nil
 }
 
@@ -214,7 +265,7 @@ func ignoreEnd(err error) error {
 // add takes a file into the series.
 func (s *scan) add(c candidate, atEnd bool) error {
 	if s.taken(c.key) {
-		s.seen[c.key] = c
+		s.pass(c)
 		return nil
 	}
 	opened, key, err := openContent(c.path)
@@ -227,7 +278,7 @@ func (s *scan) add(c candidate, atEnd bool) error {
 	}
 	f := newFile(c.path, c.key, opened, s.now)
 	if atEnd {
-		if err := f.skipToEnd(s.generation); err != nil {
+		if err := f.skipToEnd(s.base, s.generation); err != nil {
 			return errors.Join(err, opened.Close())
 		}
 	}
@@ -249,6 +300,17 @@ func (s *series) problem(log *events, path string, err error) {
 		log.unreadable(path, err)
 	}
 	s.problems[path] = err
+}
+
+// generation returns the highest generation among files with the id; -1 for none.
+func (s *series) generation(id string) int {
+	highest := -1
+	for _, f := range s.files {
+		if f.id == id {
+			highest = max(highest, f.generation)
+		}
+	}
+	return highest
 }
 
 // settle puts the files in order, notes which are rotated, and forgets finished ones
@@ -273,11 +335,23 @@ func (s *scan) settle() {
 		}
 	}
 	s.forget(place)
-	for key := range s.seen {
-		if _, there := place[key]; !there {
+	for key, p := range s.seen {
+		if _, there := place[key]; s.goneLong(there, &p.gone) {
 			delete(s.seen, key)
 		}
 	}
+}
+
+// goneLong keeps the time at which a file went out of sight, and reports whether that
+// is long ago.
+func (s *scan) goneLong(there bool, since *time.Time) bool {
+	switch {
+	case there:
+		*since = time.Time{}
+	case since.IsZero():
+		*since = s.now
+	}
+	return !there && s.now.Sub(*since) > goneAfter
 }
 
 // forget drops finished files but for the last few, those written lately, which may
@@ -291,17 +365,22 @@ func (s *scan) forget(place map[fileKey]int) {
 		}
 		done++
 		at, there := place[f.key]
-		recent := there && s.now.Sub(s.candidates[at].changed) < time.Hour
-		if f.key == (fileKey{}) {
+		keep := !s.goneLong(there, &f.gone)
+		switch {
+		case f.key == fileKey{}:
 			truncated++
-			recent = truncated <= keptDone && s.now.Sub(f.rotatedAt) < time.Hour
+			age := s.now.Sub(f.rotatedAt)
+			keep = truncated <= keptDone && age < time.Hour || truncated <= keptLately && age < time.Minute
+		case there:
+			keep = s.now.Sub(s.candidates[at].changed) < time.Hour
 		}
-		if done > keptDone && !recent {
-			if there {
-				s.seen[f.key] = s.candidates[at]
-			}
-			s.files = slices.Delete(s.files, i, i+1)
+		if done <= keptDone || keep {
+			continue
 		}
+		if there {
+			s.pass(s.candidates[at])
+		}
+		s.files = slices.Delete(s.files, i, i+1)
 	}
 }
 

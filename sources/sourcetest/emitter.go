@@ -19,7 +19,7 @@ type Emitter struct {
 	journal *Journal
 
 	// All below is read and written under journal.mu.
-	known   map[string]bool // positions to leave out
+	known   map[string]int  // positions to leave out, and where they stand
 	forEver bool            // leave them out each time, and those of this run too
 	used    map[string]bool // positions of this run
 	rng     *rand.Rand      // decides what becomes durable by itself; nil: nothing
@@ -99,7 +99,7 @@ func (e *Emitter) Emit(ctx context.Context, records []pipeline.Record, resume pi
 		e.append(&records[i])
 	}
 	if resume != "" {
-		j.checkpoints = append(j.checkpoints, checkpoint{resume: resume, end: len(j.entries)})
+		j.checkpoints = append(j.checkpoints, checkpoint{resume: resume, needs: len(j.entries), end: e.end()})
 	}
 	if e.rng != nil && e.rng.IntN(3) == 0 {
 		j.settle(e.rng.IntN(len(j.entries) + 1))
@@ -137,18 +137,31 @@ func (e *Emitter) append(r *pipeline.Record) {
 	}
 	e.used[r.Position] = true
 	r.Stamp = 0
-	if e.known[r.Position] {
+	if _, known := e.known[r.Position]; known {
 		if !e.forEver {
 			delete(e.known, r.Position)
 		}
 		return
 	}
 	if e.forEver {
-		e.known[r.Position] = true
+		e.known[r.Position] = len(j.entries)
 	}
 	j.stamp++
 	r.Stamp, r.Source, r.Partition = j.stamp, "test", partitionOf(r.Position)
 	j.entries = append(j.entries, entry{record: clone(*r), handed: *r})
+}
+
+// end is where a run that begins here would have to read the journal from: what was
+// found there and has not come from the source again lies behind the position.
+func (e *Emitter) end() int {
+	end := len(e.journal.entries)
+	if e.forEver {
+		return end
+	}
+	for _, i := range e.known {
+		end = min(end, i)
+	}
+	return end
 }
 
 // settle makes the first n entries durable; mu is held.

@@ -31,10 +31,13 @@ type entry struct {
 	durable bool
 }
 
-// checkpoint says that everything up to a position is among the first end entries.
+// checkpoint says that everything up to a position is in the journal, and that what
+// of the source's records behind it is there stands at end or later.
 type checkpoint struct {
 	resume pipeline.Position
+	needs  int // the first this many entries must be durable
 	end    int
+	upTo   int // the entries that must be durable before it counts
 }
 
 // NewJournal returns an empty journal.
@@ -70,13 +73,13 @@ func (j *Journal) Start(rng *rand.Rand, source pipeline.Source) (pipeline.Positi
 	}
 	j.lose(rng)
 	c := j.pick(rng)
-	known := map[string]bool{}
+	known := map[string]int{}
 	forEver := false
 	if d, ok := source.(pipeline.Deduper); ok && d.DedupeWindow() > time.Duration(0) {
 		c.end, forEver = 0, true // the window of a test is never over
 	}
-	for _, e := range j.entries[c.end:] {
-		known[e.record.Position] = true
+	for i, e := range j.entries[c.end:] {
+		known[e.record.Position] = c.end + i
 	}
 	j.live = &Emitter{journal: j, known: known, forEver: forEver, used: map[string]bool{}}
 	if rng != nil { // its own: the caller's belongs to the caller's goroutine
@@ -108,7 +111,7 @@ func (j *Journal) lose(rng *rand.Rand) {
 // dropCheckpoints removes those that counted on the entry at the given place. They
 // were never stored: a checkpoint is, only after all before it was acknowledged.
 func (j *Journal) dropCheckpoints(place int) {
-	for len(j.checkpoints) > 0 && j.checkpoints[len(j.checkpoints)-1].end > place {
+	for len(j.checkpoints) > 0 && j.checkpoints[len(j.checkpoints)-1].needs > place {
 		j.checkpoints = j.checkpoints[:len(j.checkpoints)-1]
 	}
 }
