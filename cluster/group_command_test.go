@@ -232,3 +232,45 @@ func TestAFailedVoteEndsOnlyItsGroup(t *testing.T) {
 		t.Error("the command is gone")
 	}
 }
+
+// On a full disk commands are refused and the group goes on leading; it resumes by itself, and starts on the full disk.
+func TestAFullDiskRefusesCommandsAndResumes(t *testing.T) {
+	t.Parallel()
+	fsys := vfs.NewFaulty(vfs.OS{})
+	o := cluster.GroupOptions{Dir: t.TempDir(), Journal: storage.Options{SegmentBytes: 64 << 10, FS: fsys}}
+	g, _ := openFSM(t, o)
+	applied := 0
+	fill := func() {
+		fsys.Limit(64 << 10)
+		for refused := 0; refused < 10; {
+			_, err := g.Apply(context.Background(), fmt.Appendf(nil, "%0500d", applied))
+			switch {
+			case err == nil:
+				applied++
+			case errors.Is(err, storage.ErrDiskFull):
+				refused++
+			default:
+				t.Fatalf("got %v, want ErrDiskFull", err)
+			}
+		}
+		if _, self := g.Leader(); !self || g.Err() != nil {
+			t.Fatalf("the group ended on a full disk: %v", g.Err())
+		}
+	}
+	fill()
+	fsys.Heal()
+	apply(t, g, "resumed")
+	fill()
+	for range 5 {
+		must(t, g.Close())
+		var c *counts
+		g, c = openFSM(t, o)
+		for i := range applied {
+			if c.of(fmt.Sprintf("%0500d", i)) != 1 {
+				t.Fatalf("command %d is gone", i)
+			}
+		}
+	}
+	fsys.Heal()
+	apply(t, g, "resumed again")
+}

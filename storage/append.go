@@ -72,21 +72,22 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// makeRoom allocates what was not reserved: raft's own entries, and on a follower all.
+// makeRoom allocates what was not reserved: raft's own entries, and on a follower all. Raft's own entries are small and
+// may use the headroom, which is what it is for.
 func (j *Journal) makeRoom(logs []*raft.Log) error {
 	var n int64
 	for _, l := range logs {
-		if p := j.proposals.get(l); p == nil || j.o.Commands {
-			n += frameBytes(0, int64(max(len(l.Data), len(l.Extensions))))
+		if l.Type != raft.LogCommand || len(l.Extensions) > 0 {
+			n += j.frameBound(l)
 		}
 	}
-	j.space.mu.Lock()
-	defer j.space.mu.Unlock()
 	if n == 0 {
 		return nil
 	}
-	// Within the headroom there is nothing to do, which is what the headroom is for.
-	if s := &j.space; s.used+s.reserved+n <= s.alloc {
+	s := &j.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used+s.reserved+n <= s.alloc || s.spare != nil && s.reserved+n <= s.spareLen {
 		return nil
 	}
 	return j.ensure(n)

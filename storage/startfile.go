@@ -30,20 +30,21 @@ type startFile struct {
 	paths [2]string
 	files [2]vfs.File
 	seq   uint64
-	stale bool // a copy is torn, damaged or missing: the next write makes both good again
+	stale bool // a copy is torn, damaged, missing or old: the next write makes both good again
+	good  int  // the copy that is written last, as it is the better one
 
 	front  *tail             // the state before the first frame that is kept
 	values map[string][]byte // raft's StableStore
 	starts map[uint32]int64  // TrimBefore
 }
 
-// openStart opens or creates the start file of a journal. fresh says that no copy can be read: the journal is new, its
+// openStart reads the start file of a journal. fresh says that no copy can be read: the journal is new, its
 // creation was cut off, or, if there are segments, both are lost.
 func openStart(fsys vfs.FS, dir string) (s *startFile, fresh bool, err error) {
 	s = &startFile{fsys: fsys, front: newTail(), values: map[string][]byte{}, starts: map[uint32]int64{}}
 	s.paths = [2]string{filepath.Join(dir, "start.0"), filepath.Join(dir, "start.1")}
 	var best []byte
-	for _, path := range s.paths {
+	for i, path := range s.paths {
 		payload, seq, err := readStart(fsys, path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errBadStart):
@@ -52,7 +53,7 @@ func openStart(fsys vfs.FS, dir string) (s *startFile, fresh bool, err error) {
 			return nil, false, fmt.Errorf("reading %s: %w", path, err)
 		case seq > s.seq:
 			s.stale = s.stale || best != nil
-			best, s.seq = payload, seq
+			best, s.seq, s.good = payload, seq, i
 		case seq < s.seq:
 			s.stale = true
 		}
@@ -60,12 +61,6 @@ func openStart(fsys vfs.FS, dir string) (s *startFile, fresh bool, err error) {
 	if fresh = best == nil; !fresh {
 		if err := s.decode(best); err != nil {
 			return nil, false, fmt.Errorf("reading %s: %w", s.paths[0], err)
-		}
-	}
-	for i, path := range s.paths {
-		if s.files[i], err = fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
-			s.close()
-			return nil, false, fmt.Errorf("opening %s: %w", path, err)
 		}
 	}
 	return s, fresh, nil
@@ -110,12 +105,11 @@ func (s *startFile) write() error {
 	le.PutUint32(b[20:], crc32.Checksum(b[4:20], castagnoli))
 	le.PutUint32(b[24:], crc32.Checksum(payload, castagnoli))
 	b = append(b, payload...)
-	for i, f := range s.files {
-		if err := s.allocate(f, int64(len(b))); err != nil {
-			return fmt.Errorf("allocating %s: %w", s.paths[i], err)
-		}
+	if err := s.allocate(int64(len(b))); err != nil {
+		return err
 	}
-	for i, f := range s.files {
+	for _, i := range [2]int{1 - s.good, s.good} {
+		f := s.files[i]
 		if _, err := f.WriteAt(b, 0); err != nil {
 			return fmt.Errorf("writing %s: %w", s.paths[i], err)
 		}
@@ -133,20 +127,28 @@ func (s *startFile) reserve(front *tail) error {
 	s.front = front
 	need := int64(startHeaderBytes + len(s.encode()))
 	s.front = now
-	for i, f := range s.files {
-		if err := s.allocate(f, need); err != nil {
-			return fmt.Errorf("allocating %s: %w", s.paths[i], err)
+	return s.allocate(need)
+}
+
+// allocate makes both files large enough, and makes them if they are not there.
+func (s *startFile) allocate(need int64) error {
+	for i, path := range s.paths {
+		if s.files[i] == nil {
+			f, err := s.fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+			if err != nil {
+				return fmt.Errorf("opening %s: %w", path, err)
+			}
+			s.files[i] = f
+		}
+		size, err := s.files[i].Size()
+		if err == nil && size < need {
+			err = diskFull(s.files[i].Allocate(0, max(startAlloc, 2*need)))
+		}
+		if err != nil {
+			return fmt.Errorf("allocating %s: %w", path, err)
 		}
 	}
 	return nil
-}
-
-func (s *startFile) allocate(f vfs.File, need int64) error {
-	size, err := f.Size()
-	if err != nil || size >= need {
-		return err
-	}
-	return diskFull(f.Allocate(0, max(startAlloc, 2*need)))
 }
 
 func (s *startFile) encode() []byte {

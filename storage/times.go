@@ -24,18 +24,18 @@ func (j *Journal) OffsetForTime(partition uint32, ms int64) (Found, bool, error)
 func (j *Journal) MaxTimestamp(partition uint32) (Found, bool, error) {
 	start, end := j.Bounds(partition)
 	best := Found{Timestamp: math.MinInt64}
-	any := false
+	found := false
 	_, _, err := j.findRecord(partition, start, end, func(s *timeSpan) (Found, bool, error) {
-		if any && s.maxTimestamp <= best.Timestamp {
+		if found && s.maxTimestamp <= best.Timestamp {
 			return Found{}, false, nil
 		}
 		f, ok, err := s.largest(start, end)
-		if ok && (!any || f.Timestamp > best.Timestamp) {
-			best, any = f, true
+		if ok && (!found || f.Timestamp > best.Timestamp) {
+			best, found = f, true
 		}
 		return Found{}, false, err
 	})
-	return best, any && err == nil, err
+	return best, found && err == nil, err
 }
 
 // timeSpan is a span with its batch index.
