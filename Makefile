@@ -11,7 +11,7 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## one static binary: bin/daybook
-	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/daybook
+	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/daybook
 
 setup: ## fetch the real servers that demo and tests run (MySQL, MariaDB, Redis, nginx, Elasticsearch, Kafka)
 	$(GO) run ./internal/services/setup
