@@ -447,7 +447,7 @@ func TestStartFileSurvivesTheLossOfACopy(t *testing.T) {
 		flip(dir, name)
 		for _, nth := range []int{1, 2} {
 			fsys := vfs.NewFaulty(vfs.OS{})
-			fsys.Inject(vfs.Fault{Op: vfs.OpWrite, Name: "start.", Nth: nth, Short: 50})
+			fsys.Inject(vfs.Fault{Op: vfs.OpWrite, Name: "start.", Nth: nth, Short: 18})
 			if _, err := tryOpen(t, dir, storage.Options{FS: fsys}); err == nil {
 				t.Fatalf("with %s damaged: write %d never came", name, nth)
 			}
