@@ -100,7 +100,8 @@ func (e *emitter) emit(records []Record, bytes int64, resume Position) {
 }
 
 // stamp returns the records that the journal does not hold, ready to be appended, long
-// ones in pieces. The slice given is not changed.
+// ones in pieces. A record of the slice given has its stamp then, and none if it was
+// left out.
 func (e *emitter) stamp(records []Record) []Record {
 	stamp := e.stamps.reserve(len(records))
 	fresh := make([]Record, 0, len(records))
@@ -112,6 +113,7 @@ func (e *emitter) stamp(records []Record) []Record {
 		}
 		r.Stream, r.Source, r.Stamp = e.stream.Name, e.source, stamp+int64(i)
 		r.Partition = e.parts.choose(&r)
+		records[i].Stamp = r.Stamp
 		limit := max(e.limit-int(r.size())+len(r.Value), 1<<10)
 		if len(r.Value) <= limit {
 			fresh = append(fresh, r)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/daybook-data/daybook/configs"
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -298,13 +300,17 @@ func TestStoppedSourceLeavesTheOthersRunning(t *testing.T) {
 func TestRepeatsAreLeftOutAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
+	var told []string // what the emitter said of each record: fresh ones have a stamp
 	send := func(window time.Duration, ids ...string) {
 		t.Helper()
 		w := worker(t, sourceFile(script{window: window, run: func(ctx context.Context, _ pipeline.Position, out pipeline.Emitter) error {
 			for _, id := range ids {
-				r := pipeline.Record{Value: []byte(`{}`), Position: id, Time: 1}
-				if err := out.Emit(ctx, []pipeline.Record{r}, ""); err != nil {
+				r := []pipeline.Record{{Value: []byte(`{}`), Position: id, Time: 1}}
+				if err := out.Emit(ctx, r, ""); err != nil {
 					return err
+				}
+				if r[0].Stamp != 0 {
+					told = append(told, id)
 				}
 				if err := out.Flush(ctx); err != nil {
 					return err
@@ -325,6 +331,9 @@ func TestRepeatsAreLeftOutAcrossRestarts(t *testing.T) {
 	}
 	if want := "a b c d"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
+	}
+	if diff := cmp.Diff(got, told); diff != "" {
+		t.Errorf("the journal holds -, the emitter stamped +:\n%s", diff)
 	}
 }
 

@@ -27,8 +27,8 @@ type Source interface {
 // use; calls from one goroutine keep their order.
 type Emitter interface {
 	// Emit accepts records in order and sets their stamps, partitions and source.
-	// A record whose Position the journal already holds is left out, silently and
-	// counted. resume is where the source would go on if all emitted so far were
+	// A record whose Position the journal already holds is left out and counted: the
+	// Stamp of that element of records stays zero, that of the others is set. resume is where the source would go on if all emitted so far were
 	// durable; empty means that there is no safe place just here (the middle of a
 	// transaction) and the last one given stands. Emit(ctx, nil, resume) moves the
 	// position on while nothing of interest happens. It blocks while too much is in
