@@ -220,50 +220,57 @@ func (w *walk) segment(base uint64, problems *[]error) error {
 		size = min(size, int64(w.bases[i+1]-base))
 	}
 	sc := &scanner{file: f, size: size}
-	for {
-		v, err := sc.next(seg.size, w.tail, true)
-		if err != nil {
-			return fmt.Errorf("reading %s at %d: %w", path, seg.size, err)
-		}
-		switch {
-		case v.zero, v.broken != "" && w.isTorn(seg, base):
-			return nil
-		case v.broken != "":
-			end := w.skip(seg, sc, &v)
-			*problems = append(*problems, seg.damage(seg.size, end, v.broken))
-			if end <= seg.size {
-				return nil
-			}
-			w.unlink(base + uint64(end))
-			seg.size = end
-			continue
-		case v.alien != "":
-			if !w.loose && !w.explained(&v) {
-				*problems = append(*problems, seg.damage(seg.size, seg.size+int64(v.header.length), "frame is whole, but "+v.alien))
-			}
-			w.link(v.header.position)
-			w.tail.index, w.tail.crc = v.header.index-1, v.header.prevCRC
-		}
-		if err := w.each(seg, &v.header, v.frame); err != nil {
-			return err
-		}
-		w.loose = false
-		for i := range v.header.dirBytes() / dirEntryBytes {
-			d := entryAt(v.frame, i)
-			w.tail.next[d.partition] = d.baseOffset + int64(d.records)
-			if w.known != nil {
-				w.known[d.partition] = true
-			}
-		}
-		w.tail.addFrame(&v.header, nil)
-		seg.size = int64(w.tail.pos - base)
+	for more := true; more && err == nil; {
+		more, err = w.frame(seg, sc, problems)
 	}
+	return err
+}
+
+// frame walks one frame; more is false at the end of the segment.
+func (w *walk) frame(seg *segment, sc *scanner, problems *[]error) (more bool, err error) {
+	v, err := sc.next(seg.size, w.tail, true)
+	if err != nil {
+		return false, fmt.Errorf("reading %s at %d: %w", seg.path, seg.size, err)
+	}
+	switch {
+	case v.zero, v.broken != "" && w.isTorn(seg):
+		return false, nil
+	case v.broken != "":
+		end := w.skip(seg, sc)
+		*problems = append(*problems, seg.damage(seg.size, end, v.broken))
+		if end <= seg.size {
+			return false, nil
+		}
+		w.unlink(seg.base + uint64(end))
+		seg.size = end
+		return true, nil
+	case v.alien != "":
+		if !w.loose && !w.explained(&v) {
+			*problems = append(*problems, seg.damage(seg.size, seg.size+int64(v.header.length), "frame is whole, but "+v.alien))
+		}
+		w.link(v.header.position)
+		w.tail.index, w.tail.crc = v.header.index-1, v.header.prevCRC
+	}
+	if err := w.each(seg, &v.header, v.frame); err != nil {
+		return false, err
+	}
+	w.loose = false
+	for i := range v.header.dirBytes() / dirEntryBytes {
+		d := entryAt(v.frame, i)
+		w.tail.next[d.partition] = d.baseOffset + int64(d.records)
+		if w.known != nil {
+			w.known[d.partition] = true
+		}
+	}
+	w.tail.addFrame(&v.header, nil)
+	seg.size = int64(w.tail.pos - seg.base)
+	return true, nil
 }
 
 // isTorn says whether what follows is the torn end that the next start cuts off: in the last segment, and not known to
 // have been on stable storage.
-func (w *walk) isTorn(seg *segment, base uint64) bool {
-	return base == w.bases[len(w.bases)-1] && seg.end() >= w.durable
+func (w *walk) isTorn(seg *segment) bool {
+	return seg.base == w.bases[len(w.bases)-1] && seg.end() >= w.durable
 }
 
 // unlink makes the walk go on at position, behind a gap: the next frame has nothing to link to.
@@ -293,13 +300,13 @@ func (w *walk) explained(v *verdict) bool {
 	return denseOffsets(v.frame, &v.header, w.tail) == ""
 }
 
-// skip finds the next frame behind a damaged one: where its header says that it ends, or where the next header is.
-func (w *walk) skip(seg *segment, sc *scanner, v *verdict) int64 {
+// skip finds where the next frame behind a damaged one starts; it returns seg.size if there is none.
+func (w *walk) skip(seg *segment, sc *scanner) int64 {
 	found := errors.New("found")
 	at := seg.size
 	_ = sc.leftovers(seg.size+frameAlign, seg.base, func(off int64) error {
 		at = off
-		return found
+		return found // stops the search
 	})
 	return at
 }
