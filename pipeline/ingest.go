@@ -15,6 +15,13 @@ import (
 // keepEvery is how often a source's checkpoint and frontier are written.
 const keepEvery = time.Second
 
+// firstKeep is when it is written for the first time: soon, so that a process that is
+// killed again and again still gets on. The times between double from there.
+const firstKeep = 100 * time.Millisecond
+
+// fencedWithin is how close together the times must be for a rival to be the reason.
+const fencedWithin = 5 * time.Minute
+
 // settleTime is how long a run must go without an error to count as running, where
 // nothing was emitted that would show it.
 const settleTime = 3 * time.Second
@@ -31,6 +38,7 @@ type ingest struct {
 	condition condition
 	count     sourceCounters
 	fenced    int // times in a row that another writer took the source's place
+	fencedAt  time.Time
 
 	mu   sync.Mutex
 	live *sourceRun // nil between runs
@@ -108,6 +116,10 @@ func (in *ingest) judge(err error) error {
 		}
 	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch):
 		// Once may be a transaction that timed out while the process was held up.
+		if time.Since(in.fencedAt) > fencedWithin {
+			in.fenced = 0
+		}
+		in.fencedAt = time.Now()
 		in.fenced++
 		if in.fenced >= 3 {
 			return &StopError{

@@ -11,7 +11,8 @@ import (
 // keep writes frontiers and checkpoints until ctx ends, and sees from them whether the
 // journal answers.
 func (in *ingest) keep(ctx context.Context, r *sourceRun) {
-	tick := time.NewTicker(keepEvery)
+	every := firstKeep
+	tick := time.NewTimer(every)
 	defer tick.Stop()
 	began, emits, silent := time.Now(), in.count.emits.Load(), false
 	for {
@@ -20,6 +21,8 @@ func (in *ingest) keep(ctx context.Context, r *sourceRun) {
 			return
 		case <-tick.C:
 		}
+		every = min(2*every, keepEvery)
+		tick.Reset(every)
 		// A write that fails leaves the checkpoint older than it might be, which costs a
 		// longer tail and nothing else. But a journal that does not answer is a source
 		// that does not run, whatever the source itself thinks.

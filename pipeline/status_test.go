@@ -1,0 +1,205 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/daybook-data/daybook/pipeline"
+)
+
+// endless emits a number every few milliseconds until it is told to stop.
+func endless(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
+	n := 0
+	_, _ = fmt.Sscan(string(from), &n)
+	for {
+		if err := pauseFor(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+		if err := out.Emit(ctx, []pipeline.Record{number(n)}, pipeline.Position(fmt.Sprint(n+1))); err != nil {
+			return err
+		}
+		n++
+	}
+}
+
+func TestStatusSaysWhatHappens(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	fill(t, c, "numbers", 1, pipeline.Record{Value: []byte("no json")})
+	var d destination
+	f := sourceFile(script{run: endless})
+	f.Sinks = []pipeline.SinkEntry{sinkEntry("a", memory{to: &d}, func(e *pipeline.SinkEntry) { e.Where = "n % 2 == 0" })}
+	w := worker(t, f, open(t, c), pipeline.WorkerOptions{})
+	if w.Status().Ready {
+		t.Error("a worker that has not begun is ready")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "data moves", func() bool {
+		s := w.Status()
+		return s.Ready && s.Sinks[0].Records > 50 && s.Sources[0].Records > 50
+	})
+	cancel()
+	<-ended
+	s := w.Status()
+	src, sink := s.Sources[0], s.Sinks[0]
+	if src.State != pipeline.StateEnded || src.Position == "" || src.Bytes == 0 || src.Ends[0] == 0 {
+		t.Errorf("source: %+v", src)
+	}
+	if sink.State != pipeline.StateEnded || sink.DeadLetters != 1 || sink.Filtered == 0 || sink.Cursor[pipeline.Partition{Stream: "numbers"}] == 0 || sink.Read < sink.Records {
+		t.Errorf("sink: %+v", sink)
+	}
+	if _, err := json.Marshal(s); err != nil {
+		t.Errorf("the status is no JSON: %v", err)
+	}
+}
+
+// TestSilentJournalIsSeen cuts a running worker off: nothing fails at once, but nothing
+// moves either, and the status must say so.
+func TestSilentJournalIsSeen(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var wire cable
+	var d destination
+	f := sourceFile(script{run: endless})
+	f.Sinks = []pipeline.SinkEntry{sinkEntry("a", memory{to: &d})}
+	w := worker(t, f, open(t, c, wire.plug), pipeline.WorkerOptions{Grace: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "data moves", func() bool { return w.Status().Ready && d.count() > 10 })
+	wire.sever()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		s := w.Status()
+		if s.Sources[0].State == pipeline.StateRetrying && s.Sinks[0].State == pipeline.StateRetrying && !s.Ready {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a minute after the journal fell silent: source %s, sink %s, ready %v", s.Sources[0].State, s.Sinks[0].State, s.Ready)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the worker does not stop while the journal is silent")
+	}
+}
+
+// TestRivalSourceIsFenced runs one source in two workers: the one that was there before
+// stops, and nothing is lost or doubled.
+func TestRivalSourceIsFenced(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	start := func() (*pipeline.Worker, chan error) {
+		w := worker(t, sourceFile(script{run: endless}), open(t, c, remote), pipeline.WorkerOptions{})
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		return w, ended
+	}
+	first, firstEnded := start()
+	eventually(t, "the first appends", func() bool { return first.Status().Sources[0].Records > 20 })
+	second, secondEnded := start()
+	var stopped error
+	select {
+	case stopped = <-firstEnded:
+	case stopped = <-secondEnded:
+		second, secondEnded = first, firstEnded
+	case <-time.After(40 * time.Second):
+		t.Fatal("neither of two workers with the same source stops")
+	}
+	var stop *pipeline.StopError
+	if !errors.As(stopped, &stop) || stop.Code != "source-fenced" {
+		t.Errorf("got %v, want source-fenced", stopped)
+	}
+	before := second.Status().Sources[0].Records
+	eventually(t, "the other goes on", func() bool { return second.Status().Sources[0].Records > before+20 })
+	cancel()
+	<-secondEnded
+	n := len(contents(t, c, "numbers")[0])
+	checkNumbers(t, c, n)
+}
+
+// TestConcurrentEmitsShareCommits lets many callers wait for their own record at the
+// same time, as an HTTP server does.
+func TestConcurrentEmitsShareCommits(t *testing.T) {
+	for _, mode := range []struct {
+		name   string
+		change func(*pipeline.JournalOptions)
+	}{{"embedded", func(*pipeline.JournalOptions) {}}, {"remote", remote}} {
+		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t)
+			const callers, each = 50, 20
+			var next atomic.Int64
+			s := script{window: time.Minute, run: func(ctx context.Context, _ pipeline.Position, out pipeline.Emitter) error {
+				errs := make(chan error, callers)
+				for range callers {
+					go func() {
+						for range each {
+							n := int(next.Add(1) - 1)
+							if err := out.Emit(ctx, []pipeline.Record{number(n)}, ""); err != nil {
+								errs <- err
+								return
+							}
+							if err := out.Flush(ctx); err != nil {
+								errs <- err
+								return
+							}
+						}
+						errs <- nil
+					}()
+				}
+				var all []error
+				for range callers {
+					all = append(all, <-errs)
+				}
+				return errors.Join(all...)
+			}}
+			f := sourceFile(s)
+			w := worker(t, f, open(t, c, mode.change), pipeline.WorkerOptions{Once: true})
+			if err := w.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for _, k := range contents(t, c, "numbers")[0] {
+				seen[headerOf(k, pipeline.HeaderPosition)] = true
+			}
+			if len(seen) != callers*each {
+				t.Errorf("got %d records, want %d", len(seen), callers*each)
+			}
+		})
+	}
+}
+
+func TestMissingStreamIsSaid(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var d destination
+	f := sinkFile(sinkEntry("a", memory{to: &d}))
+	err := worker(t, f, open(t, c), pipeline.WorkerOptions{Once: true}).Run(t.Context())
+	var stop *pipeline.StopError
+	if !errors.As(err, &stop) || stop.Code != "no-stream" {
+		t.Errorf("got %v, want no-stream", err)
+	}
+	w := worker(t, f, open(t, c), pipeline.WorkerOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "it says what it waits for", func() bool { return strings.Contains(w.Status().Sinks[0].Error, "does not exist yet") })
+	fill(t, c, "numbers", 1, pipeline.Record{Value: []byte("a")})
+	eventually(t, "it begins", func() bool { return d.count() == 1 })
+	cancel()
+	<-ended
+}
