@@ -104,7 +104,7 @@ func TestBacklogIsWrittenInBoundedMemory(t *testing.T) {
 	before := liveHeap()
 	var highest uint64
 	offset := int64(1)
-	for range 10 { // 4,000 rows of 18 KiB: 70 MiB
+	for range 6 { // 2,400 rows of 18 KiB: 42 MiB
 		for range 400 {
 			d := sinktest.Put(offset, fmt.Sprintf(`{"id":%d,"at":%d,"text":%q}`, offset%100, offset, text))
 			d.Key = fmt.Append(nil, offset%100)
