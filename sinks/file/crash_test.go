@@ -170,6 +170,7 @@ func uncrashed(t *testing.T) (map[string][]byte, []string) {
 
 // TestACrashAnywhereLeavesTheSameFiles dies at every change of the disk, in three ways, and starts again.
 func TestACrashAnywhereLeavesTheSameFiles(t *testing.T) {
+	t.Parallel()
 	want, log := uncrashed(t)
 	t.Logf("%d changes of the disk, %d files", len(log), len(want))
 	neither := 0

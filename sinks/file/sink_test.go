@@ -205,7 +205,8 @@ func TestRecordsWithoutAPlaceAreNamedBeforeTheCursorPassesThem(t *testing.T) {
 }
 
 func TestAFullDiskIsWaitedOutWithTheSameBytes(t *testing.T) {
-	write := func(fsys *vfs.Faulty) map[string][]byte {
+	write := func(fullAt int64) map[string][]byte {
+		fsys := vfs.NewFaulty(vfs.NewMem())
 		s, _, _ := resume(t, config(fsys, "/out/{n}.ndjson.gz"), sinktest.NewEnv(t))
 		fsys.Limit(fullAt)
 		pad := strings.Repeat("0123456789abcdef", 1000)
@@ -226,16 +227,13 @@ func TestAFullDiskIsWaitedOutWithTheSameBytes(t *testing.T) {
 		sinktest.Flush(t, s, 400)
 		return rawTree(t, fsys, "/out")
 	}
-	fullAt = -1
-	want := write(vfs.NewFaulty(vfs.NewMem()))
-	for _, fullAt = range []int64{1, 5000, 20_000} {
-		if diff := cmp.Diff(want, write(vfs.NewFaulty(vfs.NewMem()))); diff != "" {
+	want := write(-1)
+	for _, fullAt := range []int64{1, 5000, 20_000} {
+		if diff := cmp.Diff(want, write(fullAt)); diff != "" {
 			t.Errorf("full at %d: files differ (-want +got):\n%s", fullAt, diff)
 		}
 	}
 }
-
-var fullAt int64
 
 func TestAFailedSyncIsNotTriedAgainOnTheSameFile(t *testing.T) {
 	mem := vfs.NewMem()
@@ -272,22 +270,23 @@ func TestAPartThatReadsBackWrongStopsTheSink(t *testing.T) {
 }
 
 func TestManyFilesNeedFewHandlesAndAskForAFlush(t *testing.T) {
+	t.Parallel()
 	d := &dying{FS: vfs.NewMem(), left: -1}
 	c := config(d, "/out/{user}/log.ndjson")
 	s, _, _ := resume(t, c, sinktest.NewEnv(t))
 	pad := strings.Repeat("p", 600_000)
-	for n := range int64(300) { // 300 files that are too large for the memory
-		sinktest.Write(t, s, event(n, fmt.Sprintf(`{"user":%d,"pad":%q}`, n%150, pad)))
+	for n := range int64(150) { // 150 files that are too large for the memory
+		sinktest.Write(t, s, event(n, fmt.Sprintf(`{"user":%d,"pad":%q}`, n, pad)))
 	}
-	for n := int64(300); n < 1500; n++ {
-		if s.Due(sinktest.Stamp) != (n > 300+850-1) {
+	for n := int64(150); n < 1500; n++ {
+		if s.Due(sinktest.Stamp) != (n >= 1000) {
 			t.Fatalf("after %d records, due is %v", n, s.Due(sinktest.Stamp))
 		}
 		sinktest.Write(t, s, event(n, fmt.Sprintf(`{"user":"u%d"}`, n)))
 	}
 	sinktest.Flush(t, s, 1500)
-	if n := len(rawTree(t, d.FS, "/out")); n != 1350 {
-		t.Errorf("%d files, want 1350", n)
+	if n := len(rawTree(t, d.FS, "/out")); n != 1500 {
+		t.Errorf("%d files, want 1500", n)
 	}
 	if d.most > file.MaxOpen+4 {
 		t.Errorf("%d files were open at a time, want at most %d", d.most, file.MaxOpen)
