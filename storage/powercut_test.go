@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -52,7 +54,7 @@ type powerCut struct {
 // that was acknowledged, at the same offsets; it goes on from there, and starts again.
 func TestPowerCutsLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(6) {
+	for seed := range seeds(t, 6) {
 		rng := rand.New(rand.NewSource(seed))
 		var cuts []powerCut
 		now := powerCut{}
@@ -152,6 +154,86 @@ func (c *powerCut) check(t *testing.T, o storage.Options, all []string, what str
 		must(t, err)
 		if len(r.Problems) > 0 {
 			t.Fatalf("%s: %v", what, r.Problems)
+		}
+	}
+}
+
+// seeds is how many seeds a test tries: n, or more in the nightly run.
+func seeds(t testing.TB, n int64) int64 {
+	t.Helper()
+	times := os.Getenv("DAYBOOK_SEEDS")
+	if times == "" {
+		return n
+	}
+	m, err := strconv.ParseInt(times, 10, 64)
+	must(t, err)
+	return n * max(1, m)
+}
+
+// The same for a command log, of which raft cuts the front after snapshots, and all of it when one comes from elsewhere.
+func TestPowerCutsLoseNoCommand(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(t, 4) {
+		rng := rand.New(rand.NewSource(seed))
+		type cut struct {
+			disk        *vfs.Mem
+			first, last uint64 // acknowledged and not given up
+		}
+		var cuts []cut
+		var first, last uint64
+		disk := &cutFS{Mem: vfs.NewMem()}
+		disk.cut = func() {
+			if rng.Intn(6) == 0 {
+				cuts = append(cuts, cut{disk.CrashClone(rng), first, last})
+			}
+		}
+		o := storage.Options{FS: disk, SegmentBytes: 4 << 10, Commands: true}
+		l, err := tryOpen(t, "j", o)
+		must(t, err)
+		next := uint64(1)
+		for range 200 {
+			switch rng.Intn(10) {
+			case 0: // a snapshot of our own
+				if last > first {
+					high := first + uint64(rng.Int63n(int64(last-first)))
+					low := first
+					first = high + 1
+					must(t, l.DeleteRange(low, high))
+				}
+			case 1: // one from elsewhere
+				if rng.Intn(4) == 0 && last > 0 {
+					low, high := first, last
+					first, last = 0, 0
+					must(t, l.DeleteRange(low, high))
+					next += uint64(rng.Intn(50))
+				}
+			default:
+				must(t, l.storeCommand(next))
+				if first == 0 {
+					first = next
+				}
+				last = next
+				next++
+			}
+		}
+		_ = l.Close()
+		for i, c := range cuts {
+			o.FS = c.disk
+			l, err := tryOpen(t, "j", o)
+			if err != nil {
+				t.Fatalf("seed %d, cut %d: %v", seed, i, err)
+			}
+			for n := c.first; n != 0 && n <= c.last; n++ {
+				if err := l.command(n); err != nil {
+					t.Fatalf("seed %d, cut %d: entry %d of %d to %d: %v", seed, i, n, c.first, c.last, err)
+				}
+			}
+			if low, _ := l.FirstIndex(); low > 0 { // whatever else came back is in order
+				must(t, l.DeleteRange(low, l.last()))
+			}
+			must(t, l.storeCommand(next))
+			must(t, l.command(next))
+			must(t, l.Close())
 		}
 	}
 }

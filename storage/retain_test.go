@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -337,5 +339,41 @@ func TestRetentionWorksOnAFullDisk(t *testing.T) {
 	l = openLog(t, l.crash(), storage.Options{})
 	if _, end := l.Bounds(0); end != 1 {
 		t.Errorf("after a restart the first partition ends at %d, want 1", end)
+	}
+}
+
+// Raft must never be able to send the entry before the front, of which only index and term are left: it could if that
+// were the very first entry, or the one behind the front it started from (spike, pitfall 5).
+func TestTheEntryBeforeTheFrontIsNeverOneThatRaftSends(t *testing.T) {
+	t.Parallel()
+	o := storage.Options{SegmentBytes: 4 << 10, Retention: storage.Retention{Bytes: 1}}
+	l := openLog(t, t.TempDir(), o)
+	large := func() []byte { return batch(batchSpec{values: []string{string(bytes.Repeat([]byte("x"), 4<<10))}}) }
+	for start := range 3 { // each batch fills a segment
+		from := l.Front().Index
+		l.put(0, large())
+		l.put(0, large())
+		if _, err := l.Retain(); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Front().Index; got == from+1 {
+			t.Fatalf("start %d: the front moved by one entry, to %d", start, got)
+		}
+		l.put(0, large())
+		l.put(0, large())
+		if _, err := l.Retain(); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Front().Index; got <= from+1 {
+			t.Fatalf("start %d: the front is still at %d", start, got)
+		}
+		var phantom raft.Log
+		if err := l.GetLog(l.Front().Index, &phantom); err != nil || phantom.Term != 1 {
+			t.Errorf("start %d: the entry before the front: %+v, %v", start, phantom, err)
+		}
+		if _, err := l.Frame(l.Front().Index); err != raft.ErrLogNotFound {
+			t.Errorf("start %d: its frame: got %v, want ErrLogNotFound", start, err)
+		}
+		l = openLog(t, l.crash(), o)
 	}
 }
