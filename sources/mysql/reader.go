@@ -72,7 +72,6 @@ type transaction struct {
 	id      []byte
 	gtid    gtid
 	hasGTID bool
-	start   place
 	micros  int64       // commit time where the log has it, else 0
 	rows    int64       // records so far, the number of the next one
 	xa      *preparedXA // set inside an XA transaction
@@ -130,7 +129,7 @@ func (r *reader) formatDescription(h *replication.EventHeader) error {
 			Fix: "give the source another name to start anew with a snapshot"}
 	}
 	r.fileTime = h.Timestamp
-	return nil
+	return r.boundary()
 }
 
 // advance moves the place behind the event. The header counts 32 bits only, and
@@ -227,9 +226,8 @@ func formatUUID(b []byte) string {
 
 // The flags of MariaDB's GTID event that matter here.
 const (
-	mariaStandalone  = 1
-	mariaPreparedXA  = 64
-	mariaCompletedXA = 128
+	mariaStandalone = 1
+	mariaPreparedXA = 64
 )
 
 func (r *reader) beginMariaDB(h *replication.EventHeader, b []byte) error {
@@ -241,8 +239,15 @@ func (r *reader) beginMariaDB(h *replication.EventHeader, b []byte) error {
 		return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
 	}
 	r.begin(h, gtid{domain: e.GTID.DomainID, server: h.ServerID, number: e.GTID.SequenceNumber}, true)
-	// There is no BEGIN behind it unless it stands alone.
+	// No BEGIN follows.
 	r.tx.open = e.Flags&mariaStandalone == 0
+	if e.Flags&mariaPreparedXA != 0 {
+		id, err := mariaXID(b[13:], e.IsGroupCommit())
+		if err != nil {
+			return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
+		}
+		r.tx.xa = &preparedXA{id: id}
+	}
 	return nil
 }
 
@@ -251,11 +256,11 @@ func (r *reader) begin(h *replication.EventHeader, g gtid, hasGTID bool) {
 	if hasGTID {
 		id = g.append(id)
 	} else {
-		id = append(id, r.safe.File...)
+		id = append(id, r.at.File...)
 		id = append(id, ':')
-		id = strconv.AppendUint(id, r.safe.Pos, 10)
+		id = strconv.AppendUint(id, r.at.Pos, 10)
 	}
-	r.tx = transaction{id: id, gtid: g, hasGTID: hasGTID, start: r.safe.place}
+	r.tx = transaction{id: id, gtid: g, hasGTID: hasGTID}
 }
 
 // commit ends the transaction: from here on it need not be read again. Promise 1.

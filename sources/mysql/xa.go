@@ -41,6 +41,18 @@ func (x *preparedXA) hold(r *reader, h *replication.EventHeader, e rowsEvent, c 
 	return nil
 }
 
+// mariaXID reads the id of an XA transaction from what stands behind the flags of
+// MariaDB's GTID event, and writes it as the statements have it: see xaStatement.
+func mariaXID(b []byte, groupCommit bool) (string, error) {
+	r := byteReader{b: b}
+	if groupCommit {
+		r.bytes(8)
+	}
+	format, gtrid, bqual := r.uint(4), int(r.uint(1)), int(r.uint(1))
+	id := fmt.Sprintf("x%x,x%x,%d", r.bytes(gtrid), r.bytes(bqual), format)
+	return id, r.err
+}
+
 // xaStatement handles XA START, END, PREPARE, COMMIT and ROLLBACK.
 func (r *reader) xaStatement(h *replication.EventHeader, c *cursor) error {
 	verb := strings.ToUpper(c.peek(1).text)
