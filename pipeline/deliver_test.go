@@ -262,8 +262,9 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 		lives++
 		var wire cable
 		j := open(t, c, wire.plug)
+		p := &paced{until: int64(1 + random.IntN(300)), reached: make(chan struct{})}
 		f := sourceFile(script{run: func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
-			if err := counting(total, &emitted)(ctx, from, paced{out}); err != nil {
+			if err := counting(total, &emitted)(ctx, from, p.around(out)); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -281,13 +282,14 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 		select {
 		case err := <-ended:
 			t.Fatal(err)
-		case <-time.After(time.Duration(100+random.IntN(1500)) * time.Millisecond):
+		case <-p.reached:
+		case <-time.After(5 * time.Second): // all is emitted
 		}
 		wire.sever()
 		cancel()
 		<-ended
 		j.Close()
-		if emitted.Load() == total || lives > 40 {
+		if emitted.Load() == total {
 			break
 		}
 	}

@@ -171,32 +171,31 @@ func TestKilledSourceLosesAndRepeatsNothing(t *testing.T) {
 			for life := 0; ; life++ {
 				var wire cable
 				j := open(t, c, wire.plug, mode.change)
+				p := &paced{until: int64(1 + random.IntN(400)), reached: make(chan struct{})}
 				slow := func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
-					return counting(total, &emitted)(ctx, from, paced{out})
+					return counting(total, &emitted)(ctx, from, p.around(out))
 				}
 				w := worker(t, sourceFile(script{run: slow}, partitions(2)), j, pipeline.WorkerOptions{Once: true, Grace: time.Millisecond})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- w.Run(ctx) }()
-				var err error
 				select {
-				case err = <-ended:
-				case <-time.After(time.Duration(50+random.IntN(1500)) * time.Millisecond):
-					before := emitted.Load()
-					wire.sever()
-					if emitted.Load() != before || emitted.Load()%48 != 0 {
+				case err := <-ended:
+					cancel()
+					if err != nil {
+						t.Fatal(err)
+					}
+				case <-p.reached:
+					if w.Status().Sources[0].InFlight > 0 {
 						inFlight++
 					}
+					wire.sever()
 					cancel()
 					<-ended
 					j.Close()
 					continue
 				}
-				cancel()
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("%d lives, %d ended in the middle", life, inFlight)
+				t.Logf("%d lives, %d ended with records on their way", life, inFlight)
 				break
 			}
 			checkNumbers(t, c, total)
@@ -204,14 +203,28 @@ func TestKilledSourceLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// paced slows a source down, so that it lives through checkpoints.
-type paced struct{ pipeline.Emitter }
+// paced slows a source down, so that it lives through checkpoints, and tells when it
+// has emitted so many times.
+type paced struct {
+	pipeline.Emitter
+	until, emits int64
+	reached      chan struct{}
+}
 
-func (p paced) Emit(ctx context.Context, records []pipeline.Record, resume pipeline.Position) error {
-	if err := pauseFor(ctx, 3*time.Millisecond); err != nil {
+func (p *paced) around(out pipeline.Emitter) pipeline.Emitter {
+	p.Emitter = out
+	return p
+}
+
+func (p *paced) Emit(ctx context.Context, records []pipeline.Record, resume pipeline.Position) error {
+	if err := pauseFor(ctx, time.Millisecond); err != nil {
 		return err
 	}
-	return p.Emitter.Emit(ctx, records, resume)
+	err := p.Emitter.Emit(ctx, records, resume)
+	if p.emits++; p.emits == p.until {
+		close(p.reached)
+	}
+	return err
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {
