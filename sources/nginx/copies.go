@@ -24,12 +24,9 @@ func (s *scan) copied(c candidate) (verdict, error) {
 	if c.live() {
 		return isNew, nil
 	}
-	opened, key, err := openContent(c.path)
+	opened, err := c.open()
 	if err != nil {
 		return notSure, err
-	}
-	if key != c.key {
-		return notSure, opened.Close()
 	}
 	defer func() {
 		if opened != nil {

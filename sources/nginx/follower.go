@@ -42,9 +42,7 @@ func newFollower(s *Source, out pipeline.Emitter) *follower {
 
 func (w *follower) close() {
 	for _, s := range w.series {
-		for _, f := range s.files {
-			f.close()
-		}
+		s.close()
 	}
 }
 
@@ -185,13 +183,8 @@ func (w *follower) rescan() error {
 	matches := w.match()
 	l := newListing(w.excluded)
 	for _, s := range w.series {
-		sc, err := w.scan(s, l, matches)
-		s.problem(&w.events, filepath.Dir(s.base), err)
-		if err != nil {
-			continue
-		}
-		if err := sc.update(); err != nil {
-			return fmt.Errorf("looking at the files of %s: %w", s.base, err)
+		if err := w.look(s, l, matches); err != nil {
+			return err
 		}
 		w.dirty, s.changed = w.dirty || s.changed, false
 	}
@@ -200,6 +193,29 @@ func (w *follower) rescan() error {
 	}
 	w.report()
 	return nil
+}
+
+// look takes in what has changed in one log. While its files are being renamed it
+// looks again: going on with half of a rotation would read a file before an older one.
+func (w *follower) look(s *series, l *listing, matches map[string][]string) error {
+	for try := 0; ; try++ {
+		sc, err := w.scan(s, l, matches)
+		s.problem(&w.events, filepath.Dir(s.base), err)
+		if err != nil {
+			return nil // said above, and tried at each scan
+		}
+		switch err := sc.update(); {
+		case errors.Is(err, errMoved) && try < 20:
+			time.Sleep(time.Millisecond) // a rename takes less
+			l = newListing(w.excluded)
+		case errors.Is(err, errMoved):
+			return nil // a folder in which files come and go all the time; the next scan goes on
+		case err != nil:
+			return fmt.Errorf("looking at the files of %s: %w", s.base, err)
+		default:
+			return nil
+		}
+	}
 }
 
 // newLogs begins logs that were not there before.
@@ -219,16 +235,24 @@ func (w *follower) newLogs(l *listing, matches map[string][]string) error {
 // beginLog begins a log where its state says. A folder that can't be read is an
 // error here: without it nothing tells what of the log was read.
 func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd bool, l *listing, matches map[string][]string) error {
-	s := &series{base: base, seen: map[fileKey]*passed{}, problems: map[string]error{}}
-	sc, err := w.scan(s, l, matches)
-	if err != nil {
-		return err
+	for {
+		s := &series{base: base, seen: map[fileKey]*passed{}, problems: map[string]error{}}
+		sc, err := w.scan(s, l, matches)
+		if err != nil {
+			return err
+		}
+		switch err := sc.begin(states, at, atEnd); {
+		case errors.Is(err, errMoved):
+			s.close()
+			l = newListing(w.excluded)
+			continue // it changes for a moment only: renames, one after the other
+		case err != nil:
+			s.close()
+			return fmt.Errorf("opening the files of %s: %w", base, err)
+		}
+		w.series = append(w.series, s)
+		return nil
 	}
-	w.series = append(w.series, s)
-	if err := sc.begin(states, at, atEnd); err != nil {
-		return fmt.Errorf("opening the files of %s: %w", base, err)
-	}
-	return nil
 }
 
 // rotated reports whether a live path names another file than the newest that is

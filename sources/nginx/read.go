@@ -125,7 +125,7 @@ func (w *follower) lines(s *series, f *file, data []byte) (records []pipeline.Re
 			f.advance(rest[:1])
 			used++
 			continue
-		case length < 0 && int64(len(rest)) > w.config.MaxLine:
+		case (length < 0 || int64(length) > w.config.MaxLine) && int64(len(rest)) > w.config.MaxLine:
 			length = int(w.config.MaxLine)
 			records = append(records, w.piece(s, f, rest[:length], false))
 			f.advance(rest[:length])

@@ -31,6 +31,23 @@ type passed struct {
 // is read while its files are renamed may show neither the old nor the new name.
 const goneAfter = time.Minute
 
+// errMoved says that a file was renamed or removed since its folder was read.
+var errMoved = errors.New("the folder has changed while it was read")
+
+// open opens a candidate, if it still is the file that it was.
+func (c candidate) open() (content, error) {
+	opened, key, err := openContent(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errMoved
+	case err != nil:
+		return nil, err
+	case key != c.key:
+		return nil, errors.Join(errMoved, opened.Close())
+	}
+	return opened, nil
+}
+
 // scan is one look at a series' folder.
 type scan struct {
 	*series
@@ -100,9 +117,11 @@ func (s *scan) find(st fileState, matched []bool) (int, content, error) {
 			if matched[i] || (c.key == st.Key) != sameKey || !sameKey && st.Offset == 0 {
 				continue
 			}
-			opened, key, err := openContent(c.path)
-			if err != nil || key != c.key {
-				s.problem(c.path, err)
+			opened, err := c.open()
+			if errors.Is(err, errMoved) {
+				return -1, nil, err
+			}
+			if s.problem(c.path, err); err != nil {
 				continue
 			}
 			if ok, err := st.holds(opened); err == nil && ok {
@@ -152,7 +171,9 @@ func sizeMatches(path string, size int64) bool {
 	return err == nil && packed == uint32(size)
 }
 
-// update takes in what has changed since the last scan.
+// update takes in what has changed since the last scan. It goes from the oldest file
+// to the newest and stops with errMoved where the folder changes meanwhile, so that no
+// file is begun before an older one.
 func (s *scan) update() error {
 	for _, c := range s.candidates {
 		known, err := s.known(c)
@@ -163,6 +184,8 @@ func (s *scan) update() error {
 			continue
 		}
 		switch v, err := s.copied(c); {
+		case errors.Is(err, errMoved):
+			return err
 		case err != nil:
 			s.problem(c.path, err)
 		case v == isNew:
@@ -196,8 +219,8 @@ func (s *scan) known(c candidate) (bool, error) {
 // pass notes that the candidate is not to be read.
 func (s *scan) pass(c candidate) {
 	p := &passed{candidate: c}
-	if opened, key, err := openContent(c.path); err == nil {
-		if head, err := readFull(opened, 0, headLength); err == nil && key == c.key {
+	if opened, err := c.open(); err == nil {
+		if head, err := readFull(opened, 0, headLength); err == nil {
 			p.head = fingerprintOf(head)
 		}
 		_ = opened.Close()
@@ -216,9 +239,11 @@ func (s *scan) passedBefore(c candidate) (bool, error) {
 		p.path = c.path
 		return true, nil
 	}
-	opened, key, err := openContent(c.path)
-	if err != nil || key != c.key {
-		s.problem(c.path, err)
+	opened, err := c.open()
+	if errors.Is(err, errMoved) {
+		return false, err
+	}
+	if s.problem(c.path, err); err != nil {
 		return true, nil // next time
 	}
 	same, err := p.head.standsAt(opened, 0)
@@ -236,9 +261,11 @@ func (s *scan) passedBefore(c candidate) (bool, error) {
 // again looks at a finished file that has changed: it has grown, or the kernel gave
 // its key to another file.
 func (s *scan) again(f *file, c candidate) (bool, error) {
-	opened, key, err := openContent(c.path)
-	if err != nil || key != c.key {
-		s.problem(c.path, err)
+	opened, err := c.open()
+	if errors.Is(err, errMoved) {
+		return false, err
+	}
+	if s.problem(c.path, err); err != nil {
 		return true, nil // next time
 	}
 	same, err := f.state().holds(opened)
@@ -268,13 +295,12 @@ func (s *scan) add(c candidate, atEnd bool) error {
 		s.pass(c)
 		return nil
 	}
-	opened, key, err := openContent(c.path)
-	if err == nil && key != c.key {
-		return opened.Close() // renamed between two looks; the next scan sees it
+	opened, err := c.open()
+	if errors.Is(err, errMoved) {
+		return err
 	}
-	s.problem(c.path, err)
-	if err != nil {
-		return nil
+	if s.problem(c.path, err); err != nil {
+		return nil // it is tried again at each scan
 	}
 	f := newFile(c.path, c.key, opened, s.now)
 	if atEnd {
@@ -381,6 +407,12 @@ func (s *scan) forget(place map[fileKey]int) {
 			s.pass(s.candidates[at])
 		}
 		s.files = slices.Delete(s.files, i, i+1)
+	}
+}
+
+func (s *series) close() {
+	for _, f := range s.files {
+		f.close()
 	}
 }
 
