@@ -19,6 +19,7 @@ type index struct {
 	name      string // as it is written to: its own name, or that of an alias of it alone
 	uuid      string // differs after it was deleted and made again
 	gcDeletes time.Duration
+	async     bool // it confirms what is not on disk yet
 	meta      meta
 	other     map[string]any // what others keep in _meta
 }
@@ -93,6 +94,7 @@ func (x *indices) load(ctx context.Context, name string) (*index, error) {
 			return nil, foreign(name, "it is a data stream, which takes no versions")
 		}
 		i.uuid, _ = found.Settings["index.uuid"].(string)
+		i.async = found.Settings["index.translog.durability"] == "async"
 		if text, ok := found.Settings["index.gc_deletes"].(string); ok {
 			i.gcDeletes = parseTime(text)
 		}

@@ -84,23 +84,34 @@ func (x *indices) prepare(ctx context.Context, name, table string) (*index, erro
 func (x *indices) claim(ctx context.Context, lower string, ours meta) (*index, error) {
 	i, err := x.load(ctx, lower)
 	if err == nil && i != nil && i.meta.Streams != nil {
-		return i, x.check(ctx, i)
-	}
-	if err == nil {
-		err = x.checkNew(ctx, lower)
-	}
-	if err == nil && i == nil {
-		i, err = x.create(ctx, lower, ours)
+		err = x.check(ctx, i)
 	} else if err == nil {
-		err = x.adopt(ctx, i, ours)
+		i, err = x.begin(ctx, i, lower, ours)
 	}
 	if err == nil {
-		err = x.registry.add(ctx, i)
+		err = x.registry.remember(ctx, i)
 	}
-	if err != nil && !errors.As(err, new(*pipeline.StopError)) {
-		err = fmt.Errorf("preparing index %s: %w", lower, err)
+	if err != nil {
+		if errors.As(err, new(*pipeline.StopError)) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("preparing index %s: %w", lower, err)
 	}
-	return i, err
+	if i.async {
+		x.env.Log.Warn("the index confirms documents before they are on disk (index.translog.durability: async): a crash of the node loses some, and nobody is told", "index", lower)
+	}
+	return i, nil
+}
+
+// begin makes an index, or takes over the one that is there.
+func (x *indices) begin(ctx context.Context, i *index, lower string, ours meta) (*index, error) {
+	if err := x.checkNew(ctx, lower); err != nil {
+		return nil, err
+	}
+	if i == nil {
+		return x.create(ctx, lower, ours)
+	}
+	return i, x.adopt(ctx, i, ours)
 }
 
 // checkNew makes sure that an index which is not there, or not ours, never was.

@@ -26,7 +26,6 @@ type entry struct {
 	Pipeline string `json:"pipeline"`
 	Sink     string `json:"sink"`
 	Index    string `json:"index"`
-	UUID     string `json:"uuid"`
 }
 
 func (r *registry) path(index string) string {
@@ -44,14 +43,21 @@ func (r *registry) knows(ctx context.Context, index string) (bool, error) {
 	return err == nil, err
 }
 
-// add remembers an index.
-func (r *registry) add(ctx context.Context, i *index) error {
+// remember adds an index, unless it is known.
+func (r *registry) remember(ctx context.Context, i *index) error {
+	known, err := r.knows(ctx, i.name)
+	if err != nil || known {
+		return err
+	}
 	settings := map[string]any{"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1", "index.hidden": true}
-	body := indexBody{Settings: settings, Mappings: map[string]any{"dynamic": false}}
-	err := r.client.call(ctx, http.MethodPut, "/"+registryIndex, nil, body, nil)
+	word := map[string]string{"type": "keyword"}
+	body := indexBody{Settings: settings, Mappings: map[string]any{
+		"dynamic": false, "properties": map[string]any{"pipeline": word, "sink": word, "index": word},
+	}}
+	err = r.client.call(ctx, http.MethodPut, "/"+registryIndex, nil, body, nil)
 	if err != nil && errorType(err) != "resource_already_exists_exception" {
 		return err
 	}
-	document := entry{Pipeline: r.env.Pipeline, Sink: r.env.Name, Index: i.name, UUID: i.uuid}
+	document := entry{Pipeline: r.env.Pipeline, Sink: r.env.Name, Index: i.name}
 	return r.client.call(ctx, http.MethodPut, r.path(i.name), nil, document, nil)
 }

@@ -124,6 +124,34 @@ func TestDeletedIndexStopsTheSink(t *testing.T) {
 	}
 }
 
+// TestIndexUnknownToTheRegistryIsEnteredAgain is what a crash between the making of an
+// index and its entry in the registry leaves behind.
+func TestIndexUnknownToTheRegistryIsEnteredAgain(t *testing.T) {
+	t.Parallel()
+	n, index := newIndex(t)
+	config := newConfig(n.url, index)
+	sinktest.Flush(t, sinktest.Open(t, config, sinktest.NewEnv(t)), 1)
+	entries := func() []document {
+		n.must(t, "POST", "/daybook-sinks/_refresh", "")
+		type hits struct{ Hits struct{ Hits []document } }
+		return decode[hits](t, n.must(t, "GET", "/daybook-sinks/_search?q=index:"+index, "")).Hits.Hits
+	}
+	found := entries()
+	if len(found) != 1 {
+		t.Fatalf("the registry has %d entries of the index, want 1", len(found))
+	}
+	n.must(t, "DELETE", "/daybook-sinks/_doc/"+found[0].ID, "")
+	env := sinktest.NewEnv(t)
+	env.Cursor = sinktest.UpTo(1).Offsets
+	sinktest.Flush(t, sinktest.Open(t, config, env), 1)
+	if found := entries(); len(found) != 1 {
+		t.Errorf("after another run the registry has %d entries of the index, want 1", len(found))
+	}
+	if got := string(n.must(t, "GET", "/*", "")); strings.Contains(got, "daybook-sinks") {
+		t.Error("the registry shows among all indices")
+	}
+}
+
 func TestNewTableOfARunningSinkGetsItsIndex(t *testing.T) {
 	t.Parallel()
 	n, prefix := newIndex(t)

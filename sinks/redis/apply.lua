@@ -23,8 +23,9 @@ if held then
   end
 end
 
+-- A key with a version is ours, whatever it holds: the sink's type may have changed.
 local found = redis.call('TYPE', key).ok
-if found ~= 'none' and found ~= type then
+if not held and found ~= 'none' and found ~= type then
   return redis.error_reply('WRONGTYPE the key holds a ' .. found .. ', not a ' .. type)
 end
 

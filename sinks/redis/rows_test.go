@@ -52,6 +52,26 @@ func TestStringHoldsTheRowByteForByte(t *testing.T) {
 	}
 }
 
+func TestTypeOfTheSinkMayChange(t *testing.T) {
+	t.Parallel()
+	server, client := newServer(t)
+	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(1, 1), order(2, 2))
+	sinktest.Flush(t, s, 3)
+	config := newConfig(server.Addr)
+	config.Type = "string"
+	s = sinktest.Open(t, config, sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(3, 1), gone(4, 2))
+	sinktest.Flush(t, s, 5)
+	if got := client.Get(t.Context(), "order:1").Val(); got != `{"id":1,"at":3}` {
+		t.Errorf("redis holds %q", got)
+	}
+	s = sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
+	sinktest.Write(t, s, order(5, 1))
+	sinktest.Flush(t, s, 6)
+	wantOrders(t, client, map[int]int64{1: 5})
+}
+
 func TestOnlyTheColumnsAskedFor(t *testing.T) {
 	t.Parallel()
 	server, client := newServer(t)
