@@ -280,15 +280,15 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Millise
 func foreign(index, why string) error {
 	return &pipeline.StopError{
 		Code: "target-of-another", Where: "elasticsearch index " + index, Err: errors.New(why),
-		Fix: "choose another index; or, if what is there may go, delete the index and the sink's consumer group, so that it starts at the oldest record kept",
+		Fix: "choose another index; or, if what is there may go, delete the index and replay from the start (--into live)",
 	}
 }
 
-// lost is the error of an index that has gone; to write all again is safe, since
-// everything carries its version.
+// lost is the error of an index that has gone. A replay has no cursor, so it takes the
+// index for a new one.
 func (x *indices) lost(index, why string) error {
 	return &pipeline.StopError{
 		Code: "target-lost", Where: "elasticsearch index " + index, Err: errors.New(why),
-		Fix: fmt.Sprintf("delete what is there of the index, and the consumer group daybook.sink.%s.%s: the sink then starts at the oldest record kept", x.env.Pipeline, x.env.Name),
+		Fix: fmt.Sprintf("delete what is there of the index and run `daybook replay FILE --sink %s --from start --into live`, then start the sink again", x.env.Name),
 	}
 }

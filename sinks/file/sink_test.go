@@ -70,6 +70,14 @@ func TestFilesEndBySizeAndByStamp(t *testing.T) {
 	due(second, false)
 	due(second+59, false)
 	due(second+60, true) // nothing written: the cursor moves
+
+	// The period goes on across a restart.
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _, _ = resume(t, c, sinktest.NewEnv(t))
+	due(second+59, false)
+	due(second+60, true)
 }
 
 func TestValuesCannotLeaveTheRoot(t *testing.T) {

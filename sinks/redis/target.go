@@ -143,7 +143,7 @@ func (t *target) checkMarks(held map[string]string) error {
 	return &pipeline.StopError{
 		Code: "target-set-back", Where: t.key,
 		Err: errors.New("redis has forgotten changes that it had confirmed: a server took over that lagged, or an old copy was loaded"),
-		Fix: fmt.Sprintf("replay into the live target from %s; or %s", strings.Join(positions, " and "), t.startAnew()),
+		Fix: t.replay(strings.Join(positions, " and ")),
 	}
 }
 
@@ -220,11 +220,12 @@ func (t *target) foreign(why string) error {
 func (t *target) lost(why string) error {
 	return &pipeline.StopError{
 		Code: "target-lost", Where: t.key, Err: errors.New(why),
-		Fix: "correct addr or db, if this is the wrong server; else " + t.startAnew(),
+		Fix: "correct addr or db, if this is the wrong server; else " + t.replay("start"),
 	}
 }
 
-// startAnew says how the sink writes all again, which versions make safe.
-func (t *target) startAnew() string {
-	return fmt.Sprintf("delete the consumer group daybook.sink.%s.%s: the sink then starts at the oldest record kept", t.env.Pipeline, t.env.Name)
+// replay says how to write again what is missing, which versions make safe. A replay has
+// no cursor, so it takes a target that is missing for a new one.
+func (t *target) replay(from string) string {
+	return fmt.Sprintf("run `daybook replay FILE --sink %s --from %s --into live`, then start the sink again", t.env.Name, from)
 }
