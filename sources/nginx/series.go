@@ -73,22 +73,13 @@ const clockSlack = 2 * time.Second
 // Files older than the oldest that the state names were read before it, or were not
 // wanted; but one that was written since holds something new, whatever its name.
 func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
-	matched := make([]bool, len(s.candidates))
+	matched, err := s.match(states)
+	if err != nil {
+		return err
+	}
 	first := len(s.candidates)
-	for _, st := range states {
-		i, c, err := s.find(st, matched)
-		if err != nil {
-			return err
-		}
-		if i < 0 {
-			s.lost(st)
-			continue
-		}
-		matched[i] = true
-		first = min(first, i)
-		if err := s.goOn(s.candidates[i], c, st); err != nil {
-			return err
-		}
+	if i := slices.Index(matched, true); i >= 0 {
+		first = i
 	}
 	for i, c := range s.candidates {
 		switch {
@@ -107,28 +98,62 @@ func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	return nil
 }
 
-// find returns the candidate with what a state says: the file with the same key if its
-// contents agree, else any file with these contents, which is then a copy of it,
-// compressed perhaps. The content is open; the caller owns it.
-func (s *scan) find(st fileState, matched []bool) (int, content, error) {
+// match gives each state its file and reports which candidates were taken: first the
+// files with the states' keys, if their contents agree, then any with their contents,
+// which are copies, compressed perhaps.
+func (s *scan) match(states []fileState) (matched []bool, err error) {
+	matched = make([]bool, len(s.candidates))
+	found := make([]bool, len(states))
 	for _, sameKey := range []bool{true, false} {
-		for i := len(s.candidates) - 1; i >= 0; i-- {
-			c := s.candidates[i]
-			if matched[i] || (c.key == st.Key) != sameKey || !sameKey && st.Offset == 0 {
+		for n, st := range states {
+			if found[n] {
 				continue
 			}
-			opened, err := c.open()
-			if errors.Is(err, errMoved) {
-				return -1, nil, err
+			i, c, err := s.find(st, sameKey, matched)
+			if err != nil {
+				return nil, err
 			}
-			if s.problem(c.path, err); err != nil {
+			if i < 0 {
 				continue
 			}
-			if ok, err := st.holds(opened); err == nil && ok {
-				return i, opened, nil
+			found[n], matched[i] = true, true
+			if err := s.goOn(s.candidates[i], c, st); err != nil {
+				return nil, err
 			}
-			_ = opened.Close()
 		}
+	}
+	for n, st := range states {
+		if !found[n] {
+			s.lost(st)
+		}
+	}
+	return matched, nil
+}
+
+// find returns the newest candidate with what a state says. The content is open; the
+// caller owns it.
+func (s *scan) find(st fileState, sameKey bool, matched []bool) (int, content, error) {
+	for i := len(s.candidates) - 1; i >= 0; i-- {
+		c := s.candidates[i]
+		truncated := st.Key == fileKey{} // what it held can only be in a copy
+		if matched[i] || (c.key == st.Key) != sameKey || !sameKey && (st.Offset == 0 || truncated && c.live()) {
+			continue
+		}
+		opened, err := c.open()
+		switch {
+		case errors.Is(err, errMoved):
+			return -1, nil, err
+		case err != nil && sameKey:
+			// Without it nothing tells whether it is the one; to take it for another would
+			// be to read it twice.
+			return -1, nil, err
+		case err != nil:
+			continue // add says so
+		}
+		if ok, err := st.holds(opened); err == nil && ok {
+			return i, opened, nil
+		}
+		_ = opened.Close()
 	}
 	return -1, nil, nil
 }

@@ -36,6 +36,9 @@ type Options struct {
 	Push bool
 	// Unordered says that the order of changes is not kept.
 	Unordered bool
+	// Lagging says that a change may reach the place that is read a moment after Write
+	// has returned, so that Once need not see it.
+	Lagging bool
 	// Kills is the number of crashes; 0 is 25.
 	Kills int
 	// Seed makes the crashes repeatable; 0 is taken from the clock and printed.
@@ -178,6 +181,14 @@ func testOnce(t *testing.T, origin Origin, o Options) {
 		if err := r.wait(t); err != nil {
 			t.Fatalf("Run returned %v for Once, want nil", err)
 		}
+		if !o.Lagging {
+			j.check(t, origin, all, !o.Unordered)
+		}
+	}
+	if o.Lagging {
+		r := start(t, j, nil, origin, false)
+		j.await(t, origin, all)
+		r.stop(t)
 		j.check(t, origin, all, !o.Unordered)
 	}
 }
