@@ -18,6 +18,9 @@ type column struct {
 	Values   []string `json:"v,omitempty"` // of ENUM and SET
 	Charset  string   `json:"c,omitempty"` // of text
 	NotNull  bool     `json:"r,omitempty"`
+	// Generated columns are computed from others. MariaDB 11.8 leaves them out of the
+	// rows of an UPDATE.
+	Generated bool `json:"g,omitempty"`
 }
 
 // supportedTypes are the data types that can be captured.

@@ -71,7 +71,10 @@ func (c *columnDefinition) attributes(p *cursor) error {
 			c.after = name
 		case p.accept("WITH", "SYSTEM"), p.accept("WITHOUT", "SYSTEM"), p.accept("COMPRESSED"):
 			return errors.New("a kind of column that is not followed")
-		case p.accept("AS"), p.accept("CHECK"), p.accept("USING"):
+		case p.accept("AS"):
+			c.Generated = true
+			p.parens()
+		case p.accept("CHECK"), p.accept("USING"):
 			p.parens()
 		default:
 			if _, ok := p.parens(); !ok {

@@ -20,6 +20,8 @@ type rowsEvent struct {
 	images []byte
 	full   bool // every column is in every image
 	count  int  // of columns
+
+	present, after []byte // bitmaps of the columns in the images; after is that of an update's second
 }
 
 // parseRows reads what stands before the rows.
@@ -53,9 +55,11 @@ func parseRows(kind replication.EventType, b []byte) (rowsEvent, error) {
 		return e, errShort
 	}
 	e.count = int(columns)
-	e.full = allSet(r.bytes((e.count+7)/8), e.count)
+	e.present = r.bytes((e.count + 7) / 8)
+	e.full = allSet(e.present, e.count)
 	if e.op == 'u' {
-		e.full = allSet(r.bytes((e.count+7)/8), e.count) && e.full
+		e.after = r.bytes((e.count + 7) / 8)
+		e.full = allSet(e.after, e.count) && e.full
 	}
 	if r.err != nil {
 		return e, r.err
@@ -138,6 +142,11 @@ func (r *reader) complete(h *replication.EventHeader, e rowsEvent, c *rowCodec) 
 	if h.EventType == replication.PARTIAL_UPDATE_ROWS_EVENT {
 		return refuse("the log has parts of JSON documents in place of whole ones", "binlog_row_value_options", "''")
 	}
+	if name := c.onlyGenerated(e); name != "" {
+		return &pipeline.StopError{Code: "generated-columns", Where: fmt.Sprintf("%s.%s at %s", c.full, name, r.at),
+			Err: errors.New("the server leaves generated columns out of the rows it logs for an UPDATE, so their values are not known"),
+			Fix: fmt.Sprintf("take the table out with \"!%s\" in `tables`, or make its generated columns a view", c.full)}
+	}
 	if !e.full {
 		return refuse("the log has some columns of the rows only", "binlog_row_image", "FULL")
 	}
@@ -147,6 +156,26 @@ func (r *reader) complete(h *replication.EventHeader, e rowsEvent, c *rowCodec) 
 			Fix: "check the binary log with mysqlbinlog"}
 	}
 	return nil
+}
+
+// onlyGenerated returns the name of a generated column that the images lack, if no
+// other kind of column is lacking.
+func (c *rowCodec) onlyGenerated(e rowsEvent) string {
+	if e.full || e.count != len(c.columns) {
+		return ""
+	}
+	name := ""
+	for i := range c.columns {
+		lacks := e.present[i>>3]&(1<<(i&7)) == 0 || e.after != nil && e.after[i>>3]&(1<<(i&7)) == 0
+		if !lacks {
+			continue
+		}
+		if !c.table.Columns[i].Generated {
+			return ""
+		}
+		name = c.table.Columns[i].Name
+	}
+	return name
 }
 
 // emitRows adds a record for each row to the batch. A change of the key becomes a

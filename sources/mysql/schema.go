@@ -70,15 +70,15 @@ func (s *server) loadTable(ctx context.Context, name tableName) (*table, error) 
 }
 
 func (s *server) loadColumns(ctx context.Context, t *table) error {
-	rows, err := s.db.QueryContext(ctx, `SELECT COLUMN_NAME, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), IS_NULLABLE = 'NO'
+	rows, err := s.db.QueryContext(ctx, `SELECT COLUMN_NAME, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), IS_NULLABLE = 'NO', EXTRA LIKE '%GENERATED' OR EXTRA LIKE '%GENERATED,%'
 		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`, t.DB, t.Name)
 	if err != nil {
 		return err
 	}
 	return scanAll(rows, func() error {
 		var name, columnType, cs string
-		var notNull bool
-		if err := rows.Scan(&name, &columnType, &cs, &notNull); err != nil {
+		var notNull, generated bool
+		if err := rows.Scan(&name, &columnType, &cs, &notNull, &generated); err != nil {
 			return err
 		}
 		// COLUMN_TYPE escapes as under the default sql_mode, whatever ours is.
@@ -87,7 +87,7 @@ func (s *server) loadColumns(ctx context.Context, t *table) error {
 		if err != nil {
 			return fmt.Errorf("column %s: %w", name, err)
 		}
-		col.Name, col.NotNull = name, notNull
+		col.Name, col.NotNull, col.Generated = name, notNull, generated
 		t.Columns = append(t.Columns, col)
 		return nil
 	})
