@@ -22,6 +22,19 @@ type place struct {
 	folders []segment
 	stem    segment
 	ext     string // of the file, with what follows the stem
+
+	// steady says that the path depends on nothing but what a whereabouts holds; the last one is then remembered.
+	steady bool
+	last   whereabouts
+	name   string
+}
+
+// whereabouts is what a path can hold of a record, besides its key and fields.
+type whereabouts struct {
+	stream, table, source string
+	partition             int32
+	op                    pipeline.Op
+	second                int64
 }
 
 type segment struct {
@@ -59,8 +72,18 @@ func newPlace(path string) (*place, error) {
 	name := segments[last]
 	p.ext = extension.FindString(name[strings.LastIndexByte(name, '}')+1:])
 	var err error
-	p.stem, err = newSegment(strings.TrimSuffix(name, p.ext))
-	return p, err
+	if p.stem, err = newSegment(strings.TrimSuffix(name, p.ext)); err != nil {
+		return nil, err
+	}
+	p.steady = p.stem.steady()
+	for i := range p.folders {
+		p.steady = p.steady && p.folders[i].steady()
+	}
+	return p, nil
+}
+
+func (s *segment) steady() bool {
+	return s.template == nil || !s.template.Uses(pipeline.PlaceField) && !s.template.Uses(pipeline.PlaceKey)
 }
 
 // split cuts a template at its slashes. {yyyy/MM/dd} means {yyyy}/{MM}/{dd}.
@@ -107,6 +130,21 @@ const (
 
 // of returns the folder (below the root) and the stem of the delivery's file.
 func (p *place) of(d *pipeline.Delivery, sink string) (string, error) {
+	if !p.steady {
+		return p.render(d, sink)
+	}
+	at := whereabouts{d.Stream, d.Table, d.Source, d.Partition, d.Op, d.Time / 1_000_000}
+	if at == p.last && p.name != "" {
+		return p.name, nil
+	}
+	name, err := p.render(d, sink)
+	if err == nil {
+		p.last, p.name = at, name
+	}
+	return name, err
+}
+
+func (p *place) render(d *pipeline.Delivery, sink string) (string, error) {
 	row := &d.After
 	if row.Absent() {
 		row = &d.Before
