@@ -133,7 +133,7 @@ func (p *place) of(d *pipeline.Delivery, sink string) (string, error) {
 	if !p.steady {
 		return p.render(d, sink)
 	}
-	at := whereabouts{d.Stream, d.Table, d.Source, d.Partition, d.Op, d.Time / 1_000_000}
+	at := whereabouts{d.Stream, d.Table, d.Source, d.Partition, d.Op, (d.Time - (d.Time%second+second)%second) / second}
 	if at == p.last && p.name != "" {
 		return p.name, nil
 	}
@@ -143,6 +143,8 @@ func (p *place) of(d *pipeline.Delivery, sink string) (string, error) {
 	}
 	return name, err
 }
+
+const second = 1_000_000 // µs
 
 func (p *place) render(d *pipeline.Delivery, sink string) (string, error) {
 	row := &d.After
