@@ -100,9 +100,9 @@ func (c class) valid(v []byte) bool {
 		_, ok := parseTime(v)
 		return ok
 	case classToken:
-		return bytes.IndexAny(v, " \t\"") < 0
+		return !bytes.ContainsAny(v, " \t\"")
 	case classHost:
-		return bytes.IndexAny(v, " \t\"/") < 0
+		return !bytes.ContainsAny(v, " \t\"/")
 	case classIsArgs:
 		return len(v) == 0 || string(v) == "?"
 	}

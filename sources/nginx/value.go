@@ -185,7 +185,7 @@ func (p *parser) object(line []byte, spans []span) []byte {
 		switch {
 		case f.quoted:
 			dst = p.textInside(dst, f.key, p.t.escape.unescape(v))
-		case f.class == classNumber && bytes.IndexAny(v, " ") < 0:
+		case f.class == classNumber && !bytes.ContainsAny(v, " "):
 			dst = appendNumber(dst, v)
 		default:
 			dst = p.bare(dst, f.key, v)

@@ -37,7 +37,6 @@ type checkpoint struct {
 	resume pipeline.Position
 	needs  int // the first this many entries must be durable
 	end    int
-	upTo   int // the entries that must be durable before it counts
 }
 
 // NewJournal returns an empty journal.
