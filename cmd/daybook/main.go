@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-data/daybook/configs"
@@ -34,6 +35,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	logging.Disable()            // go-redis prints redials to stderr by itself; our sink tells of them
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once, which is safe too
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
