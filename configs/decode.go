@@ -6,19 +6,28 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
+// maxFile bounds a pipeline file; what is larger is another file.
+const maxFile = 8 << 20
+
 // Load reads the file and decodes it into root. Its error is of type Problems
 // where the file could be read but is not right.
 func Load(path string, root Section) error {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading pipeline file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return fmt.Errorf("reading pipeline file: %w", err)
+	}
+	if len(data) > maxFile {
+		return fmt.Errorf("reading pipeline file: %s is larger than %s", path, showSize(maxFile))
 	}
 	return Decode(path, data, root)
 }
@@ -28,7 +37,7 @@ func Decode(name string, data []byte, root Section) error {
 	d := &decoder{file: name}
 	n, err := document(data)
 	if err != nil {
-		return Problems{syntaxProblem(name, err)}
+		return Problems{syntaxProblem(name, data, err)}
 	}
 	setDefaults(root)
 	d.section(n, "", root)
@@ -55,18 +64,6 @@ func document(data []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("yaml: line %d: a second document: put each pipeline in a file of its own", second.Line)
 	}
 	return resolve(doc.Content[0]), nil
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+): `)
-
-// syntaxProblem finds the line in an error of the YAML parser, which has no type.
-func syntaxProblem(name string, err error) Problem {
-	p := Problem{File: name, Line: 1, Column: 1, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
-	if m := yamlLine.FindStringSubmatchIndex(p.Message); m != nil {
-		p.Line, _ = strconv.Atoi(p.Message[m[2]:m[3]])
-		p.Message = p.Message[:m[0]] + p.Message[m[1]:]
-	}
-	return p
 }
 
 // decoder walks the nodes and collects problems, so that all are reported at once.
@@ -99,6 +96,10 @@ func (d *decoder) section(n *yaml.Node, path string, s Section) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
+		if k.Kind != yaml.ScalarNode {
+			d.problem(k, path, "want a key, got a "+nodeKind(k))
+			continue
+		}
 		if seen[k.Value] {
 			d.problem(k, join(path, k.Value), "stands twice in this section")
 			continue
@@ -157,31 +158,48 @@ func (d *decoder) list(n *yaml.Node, path string, item func(n *yaml.Node, path s
 	}
 }
 
+// maxMerges bounds the sections that `<<` brings into one section. Each costs a walk,
+// and anchors that name each other ten at a time would make it billions.
+const maxMerges = 100
+
 // merged returns the mapping with its `<<` keys replaced by what they name; keys of
-// the mapping itself win.
+// the mapping itself win, then those of what is named first.
 func (d *decoder) merged(n *yaml.Node, path string) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}
-	var merges []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag == "!!merge" {
-			merges = append(merges, n.Content[i+1])
-			continue
-		}
-		out.Content = append(out.Content, n.Content[i], n.Content[i+1])
-	}
-	for _, m := range merges {
-		m = resolve(m)
-		if m.Kind != yaml.MappingNode {
-			d.problem(m, path, "`<<` wants an anchor of a section")
-			continue
-		}
-		for i := 0; i+1 < len(m.Content); i += 2 {
-			if lookup(out, m.Content[i].Value) == nil {
-				out.Content = append(out.Content, m.Content[i], m.Content[i+1])
-			}
+	queue := merges(out, n, false)
+	for done := 0; len(queue) > 0; done++ {
+		m := queue[0]
+		queue = queue[1:]
+		target := resolve(m)
+		switch {
+		case done == maxMerges:
+			d.problem(m, path, fmt.Sprintf("`<<` brings in more than %d sections", maxMerges))
+			return out
+		case target.Kind == yaml.SequenceNode:
+			queue = append(append([]*yaml.Node(nil), target.Content...), queue...)
+		case target.Kind != yaml.MappingNode:
+			d.problem(m, path, "`<<` wants the anchor of a section, or a list of them")
+		default:
+			queue = append(merges(out, target, true), queue...)
 		}
 	}
 	return out
+}
+
+// merges appends a mapping's own keys to out, those that out has not where it only
+// adds, and returns what its `<<` keys name.
+func merges(out, n *yaml.Node, adds bool) []*yaml.Node {
+	var named []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case k.Tag == "!!merge":
+			named = append(named, v)
+		case !adds || lookup(out, k.Value) == nil:
+			out.Content = append(out.Content, k, v)
+		}
+	}
+	return named
 }
 
 // resolve follows aliases.

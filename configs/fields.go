@@ -30,6 +30,7 @@ type field struct {
 	key, doc string
 	kind     Kind
 	def      string // as it would stand in the file; empty where there is none
+	value    any    // the default, or the zero value where there is none
 	rules    []Rule
 
 	setDefault func()
@@ -50,12 +51,12 @@ func (f *field) required() bool {
 
 // add declares one field of a plain type: how it is read and how it is shown.
 func add[T any](f *Fields, kind Kind, target *T, key string, def T, doc string, parse func(*yaml.Node) (T, error), show func(T) string, rules []Rule) {
-	fd := &field{key: key, doc: doc, kind: kind, def: show(def), rules: rules}
+	fd := &field{key: key, doc: doc, kind: kind, def: show(def), value: def, rules: rules}
 	fd.setDefault = func() { *target = def }
 	fd.decode = func(d *decoder, n *yaml.Node, path string) {
 		v, err := parse(n)
 		if err != nil {
-			d.problem(n, path, err.Error())
+			d.problem(at(err, n), path, err.Error())
 			return
 		}
 		for _, r := range rules {

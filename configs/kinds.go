@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +95,9 @@ func parseInt(n *yaml.Node) (int, error) {
 }
 func showInt(i int) string { return strconv.Itoa(i) }
 
+// maxDays is what a time.Duration can hold.
+const maxDays = int64(math.MaxInt64 / (24 * time.Hour))
+
 func parseDuration(n *yaml.Node) (time.Duration, error) {
 	s, err := scalar(n, "", "a duration such as 5s, 10m or 7d")
 	if err != nil {
@@ -101,7 +105,7 @@ func parseDuration(n *yaml.Node) (time.Duration, error) {
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		d, err := strconv.ParseInt(days, 10, 32)
-		if err == nil && d >= 0 {
+		if err == nil && d >= 0 && d <= maxDays {
 			return time.Duration(d) * 24 * time.Hour, nil
 		}
 	}
@@ -193,12 +197,34 @@ func parseStrings(n *yaml.Node) ([]string, error) {
 	for _, item := range n.Content {
 		s, err := parseString(resolve(item))
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", item.Line, err)
+			return nil, &itemError{node: item, err: err}
 		}
 		out = append(out, s)
 	}
 	return out, nil
 }
+
+// itemError is a problem of one item of a list, which is then its place.
+type itemError struct {
+	node *yaml.Node
+	err  error
+}
+
+// Error is the sentence alone; the place is told beside it.
+func (e *itemError) Error() string { return e.err.Error() }
+
+// Unwrap returns the item's own error.
+func (e *itemError) Unwrap() error { return e.err }
+
+// at returns the node that an error is about.
+func at(err error, n *yaml.Node) *yaml.Node {
+	var item *itemError
+	if errors.As(err, &item) {
+		return item.node
+	}
+	return n
+}
+
 func showStrings(s []string) string {
 	if len(s) == 0 {
 		return ""
@@ -210,17 +236,16 @@ func showStrings(s []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// quoteYAML returns s as it can stand in a YAML file, plain where that is safe.
+// quoteYAML returns s as it can stand in a YAML file, plain where that is safe for
+// readers of every version of YAML.
 func quoteYAML(s string) string {
-	plain := s != ""
-	for i, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '/' || r == '.' && i > 0
-		if !letter && (i == 0 || !(r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r))) {
-			plain = false
-		}
+	if !plain.MatchString(s) || notText.MatchString(s) {
+		return strconv.Quote(s)
 	}
-	if plain && s != "true" && s != "false" && s != "null" {
-		return s
-	}
-	return strconv.Quote(s)
+	return s
 }
+
+var (
+	plain   = regexp.MustCompile(`^[A-Za-z/](?:[A-Za-z0-9_./:-]*[A-Za-z0-9_./-])?$`)
+	notText = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`)
+)

@@ -16,17 +16,20 @@ type Rule struct {
 	// Doc says the condition in the documents, as in "one of a, b".
 	Doc string
 
-	required bool
-	enum     []string
-	pattern  string // for the JSON Schema, where the rule is one
-	check    func(v any) error
+	// What the JSON Schema can say of the rule.
+	required, positive, notEmpty bool
+	enum                         []string
+	pattern                      string
+	bounds                       *bounds
+
+	check func(v any) error
 }
 
 // Required makes the field mandatory; its default is then of no account.
 var Required = Rule{Doc: "required", required: true}
 
 // Positive wants a number, size or duration above zero.
-var Positive = Rule{Doc: "above zero", check: func(v any) error {
+var Positive = Rule{Doc: "above zero", positive: true, check: func(v any) error {
 	if toInt(v) <= 0 {
 		return errors.New("must be above zero")
 	}
@@ -52,9 +55,9 @@ var HTTPURL = Rule{Doc: "http or https URL without user or password", check: fun
 	for _, s := range toStrings(v) {
 		u, err := url.Parse(s)
 		if err != nil {
-			return errors.New("is not a URL")
+			return errors.New("is not a URL") // it may hold a password, so it is not shown
 		}
-		if u.User != nil {
+		if u.User != nil { // the message must not show it
 			return errors.New("holds a user or password: give them as `user` and `password: {env: NAME}`")
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -65,7 +68,7 @@ var HTTPURL = Rule{Doc: "http or https URL without user or password", check: fun
 }}
 
 // NotEmpty wants at least one character, or one element.
-var NotEmpty = Rule{Doc: "not empty", check: func(v any) error {
+var NotEmpty = Rule{Doc: "not empty", notEmpty: true, check: func(v any) error {
 	s, isList := v.([]string)
 	if t, ok := v.(string); (ok && t == "") || (isList && len(s) == 0) {
 		return errors.New("must not be empty")
@@ -94,12 +97,26 @@ func Enum(values ...string) Rule {
 
 // Range wants a number, size or duration from lo to hi, both included.
 func Range(lo, hi int64) Rule {
-	return Rule{Doc: fmt.Sprintf("%d to %d", lo, hi), check: func(v any) error {
+	return Rule{bounds: &bounds{lo, hi}, check: func(v any) error {
 		if n := toInt(v); n < lo || n > hi {
-			return fmt.Errorf("must be from %d to %d", lo, hi)
+			return fmt.Errorf("must be from %s to %s", like(v, lo), like(v, hi))
 		}
 		return nil
 	}}
+}
+
+// bounds are those of a Range.
+type bounds struct{ lo, hi int64 }
+
+// like writes n as a value of v's type stands in the file.
+func like(v any, n int64) string {
+	switch v.(type) {
+	case int64:
+		return showSize(n)
+	case time.Duration:
+		return showDuration(time.Duration(n))
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // Pattern wants texts that the expression matches as a whole; doc says it in words.
@@ -119,6 +136,14 @@ func Pattern(expr, doc string) Rule {
 // Func wants what check says of the typed value; doc says it in words.
 func Func[T any](doc string, check func(v T) error) Rule {
 	return Rule{Doc: doc, check: func(v any) error { return check(v.(T)) }}
+}
+
+// text says the rule for a field whose zero value is zero.
+func (r Rule) text(zero any) string {
+	if r.bounds != nil {
+		return like(zero, r.bounds.lo) + " to " + like(zero, r.bounds.hi)
+	}
+	return r.Doc
 }
 
 func toInt(v any) int64 {
