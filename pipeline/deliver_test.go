@@ -253,7 +253,7 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	random := rand.New(rand.NewPCG(5, 6))
-	const total = 12_000
+	const total = 5000
 	var emitted atomic.Int64
 	plain, ordered, rolled := destination{}, destination{}, destination{}
 	order := &pipeline.OrderConfig{MaxOutOfOrder: 20 * time.Millisecond, Late: "side", Memory: 1 << 20}
@@ -262,7 +262,7 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 		lives++
 		var wire cable
 		j := open(t, c, wire.plug)
-		p := &paced{until: int64(1 + random.IntN(300)), reached: make(chan struct{})}
+		p := &paced{until: int64(1 + random.IntN(160)), reached: make(chan struct{})}
 		f := sourceFile(script{run: func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
 			if err := counting(total, &emitted)(ctx, from, p.around(out)); err != nil {
 				return err

@@ -165,13 +165,13 @@ func TestKilledSourceLosesAndRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			c := cluster(t)
 			random := rand.New(rand.NewPCG(1, 2))
-			const total = 20_000
+			const total = 8000
 			var emitted atomic.Int64
 			inFlight := 0
 			for life := 0; ; life++ {
 				var wire cable
 				j := open(t, c, wire.plug, mode.change)
-				p := &paced{until: int64(1 + random.IntN(400)), reached: make(chan struct{})}
+				p := &paced{until: int64(1 + random.IntN(160)), reached: make(chan struct{})}
 				slow := func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
 					return counting(total, &emitted)(ctx, from, p.around(out))
 				}
@@ -217,7 +217,7 @@ func (p *paced) around(out pipeline.Emitter) pipeline.Emitter {
 }
 
 func (p *paced) Emit(ctx context.Context, records []pipeline.Record, resume pipeline.Position) error {
-	if err := pauseFor(ctx, time.Millisecond); err != nil {
+	if err := pauseFor(ctx, 2*time.Millisecond); err != nil {
 		return err
 	}
 	err := p.Emitter.Emit(ctx, records, resume)

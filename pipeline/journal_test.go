@@ -84,7 +84,7 @@ func (c *cable) sever() {
 func contents(t *testing.T, c *kfake.Cluster, stream string) map[int32][]*kgo.Record {
 	t.Helper()
 	j := open(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	ends, err := j.CommittedEnds(ctx, stream)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -134,10 +134,10 @@ func headerOf(k *kgo.Record, name string) string {
 // eventually polls until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -196,7 +196,7 @@ func TestSinkThatIsDownHoldsLittle(t *testing.T) {
 	var emitted atomic.Int64
 	big := strings.Repeat("x", 18<<10)
 	f := sourceFile(script{run: func(ctx context.Context, _ pipeline.Position, out pipeline.Emitter) error {
-		for i := range 8000 { // 144 MiB
+		for i := range 2500 { // 45 MiB
 			r := pipeline.Record{Value: []byte(big), Time: 1, Position: fmt.Sprint(i)}
 			if err := out.Emit(ctx, []pipeline.Record{r}, pipeline.Position(fmt.Sprint(i))); err != nil {
 				return err
@@ -226,8 +226,8 @@ func TestSinkThatIsDownHoldsLittle(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if d.count() != 8000 {
-		t.Errorf("got %d records, want 8000", d.count())
+	if d.count() != 2500 {
+		t.Errorf("got %d records, want 2500", d.count())
 	}
 }
 
