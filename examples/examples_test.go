@@ -156,11 +156,11 @@ func replay(t *testing.T, s *shop.Shop, b shop.Binary) {
 		return err
 	})
 	// Beside the running pipeline.
-	out, err := b.Once(t.Context(), "replay", "pipeline.yaml", "--sink", "search", "--from", "start", "--into", "shop-rebuilt")
+	out, err := b.Once(t.Context(), "replay", "pipeline.yaml", "--sink", "search", "--from", "start", "--into", "shop-rebuilt-{table}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CompareIndex(t.Context(), "orders", "shop-rebuilt"); err != nil {
+	if _, err := s.CompareIndex(t.Context(), "orders", "shop-rebuilt-orders"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// A stretch of the past into the live index is refused.

@@ -15,14 +15,15 @@ func (c *cli) replayCommand() *cobra.Command {
 cursor of its own: live delivery is not touched. Exit code 0 when all of it is durable
 at the target.
 
---into names a shadow target: another index, key prefix or folder, so that nothing live is
-overwritten with the past. --into live delivers to the sink's own target; that is allowed only
+--into names a shadow target, so that nothing live is overwritten with the past: another
+index (a template such as 'rebuilt-{table}', or a prefix of the live one's name), another
+key prefix, another folder. --into live delivers to the sink's own target; that is allowed only
 for sinks that keep versions, and only without --to, up to the live cursor, so that
 later deletes are applied again.
 
 TIME is RFC 3339; times are event times. POSITION is start, end, an offset for all
 partitions (120) or for each (0:120,1:88), for one stream with STREAM/ before it.`,
-		Example: "  daybook replay shop.yaml --sink search --from 2026-09-01T00:00:00Z --into shop-rebuilt",
+		Example: "  daybook replay shop.yaml --sink search --from 2026-09-01T00:00:00Z --into 'rebuilt-{table}'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			log, err := c.logger()
