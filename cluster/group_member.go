@@ -69,10 +69,27 @@ func (m *member) bootstrap(conf *raft.Config, snaps raft.SnapshotStore, trans ra
 		return nil
 	}
 	known, err := raft.HasExistingState(m.store, m.store, snaps)
-	if err != nil || known {
+	if err != nil {
 		return err
 	}
-	return raft.BootstrapCluster(conf, m.store, m.store, snaps, trans, raft.Configuration{Servers: peers})
+	first := raft.Configuration{Servers: peers}
+	if !known {
+		return raft.BootstrapCluster(conf, m.store, m.store, snaps, trans, first)
+	}
+	return m.finishBootstrap(snaps, first)
+}
+
+// finishBootstrap is for a group that was killed while it was founded: raft notes the first term before it writes the
+// first configuration, and without one nobody can ever lead.
+func (m *member) finishBootstrap(snaps raft.SnapshotStore, first raft.Configuration) error {
+	last, err := m.store.LastIndex()
+	if err != nil || last > 0 {
+		return err
+	}
+	if list, err := snaps.List(); err != nil || len(list) > 0 {
+		return err // the log's entries are behind a snapshot, or were trimmed
+	}
+	return m.store.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(first)})
 }
 
 // newRaft is raft.NewRaft, which panics when an entry of the log cannot be read.
