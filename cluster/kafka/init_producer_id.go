@@ -63,32 +63,36 @@ func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDReque
 	if known && !retry && (req.ProducerID != t.ProducerID || req.ProducerEpoch != t.Epoch) {
 		return nil, cluster.ErrProducerFenced
 	}
-	if err := c.settle(ctx, t); err != nil {
+	open := t.State == cluster.TxnOngoing
+	last := int16(-1)
+	if known {
+		last = req.ProducerEpoch
+	}
+	if err := c.settle(ctx, t, last); err != nil {
 		return nil, fmt.Errorf("%w: %w", kerr.ConcurrentTransactions, err)
 	}
-	open := t.State == cluster.TxnOngoing
 	t, _ = c.node.Meta().Transaction(id)
 	if retry && !open {
 		return t, nil
 	}
 	next := *t
 	next.TimeoutMillis, next.State = req.TransactionTimeoutMillis, cluster.TxnEmpty
-	if next.Epoch >= lastEpoch {
+	switch {
+	case next.Epoch >= lastEpoch:
 		return c.begin(ctx, next)
+	case !open: // else the end of the transaction has raised the epoch
+		next.Epoch, next.LastEpoch = t.Epoch+1, last
 	}
-	next.LastEpoch = -1
-	if known {
-		next.LastEpoch = t.Epoch
-	}
-	next.Epoch++
 	return c.node.PutTransaction(ctx, next)
 }
 
-// settle ends what the transactional id has open or decided.
-func (c *txnCoordinator) settle(ctx context.Context, t *cluster.Transaction) error {
+// settle ends what the transactional id has open or decided. last is the epoch of
+// the client that asks for it, or -1: its request may come again if the answer is
+// lost, and must not find itself fenced by its own first try.
+func (c *txnCoordinator) settle(ctx context.Context, t *cluster.Transaction, last int16) error {
 	switch {
 	case t.State == cluster.TxnOngoing:
-		return c.fence(ctx, t)
+		return c.fence(ctx, t, last)
 	case t.Decided():
 		return c.complete(ctx, t)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type child struct {
 	dir  string
 	addr string
 	cmd  *exec.Cmd
+	says *strings.Builder // its standard error; read after it has ended
 }
 
 func newChild(t *testing.T) *child {
@@ -36,7 +38,15 @@ func newChild(t *testing.T) *child {
 	_ = l.Close()
 	c := &child{t: t, dir: t.TempDir(), addr: addr}
 	c.start()
-	t.Cleanup(func() { c.kill() })
+	t.Cleanup(func() {
+		if t.Failed() { // what does it do?
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT)
+			_ = c.cmd.Wait()
+			t.Logf("the server's goroutines:\n%s", c.says.String())
+			return
+		}
+		c.kill()
+	})
 	return c
 }
 
@@ -45,8 +55,8 @@ func (c *child) start() {
 	c.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+c.dir, childAddr+"="+c.addr)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
+	c.says = &strings.Builder{}
+	cmd.Stderr = c.says
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -56,7 +66,7 @@ func (c *child) start() {
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "serving\n" {
 		_ = cmd.Wait()
-		c.t.Fatalf("the server did not start: %q, %v\n%s", line, err, complaint.String())
+		c.t.Fatalf("the server did not start: %q, %v\n%s", line, err, c.says.String())
 	}
 	c.cmd = cmd
 }
@@ -87,7 +97,8 @@ func TestNothingAnsweredIsLostToSIGKILL(t *testing.T) {
 	c := newChild(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var load sync.WaitGroup
-	var plain, committedTxns, committedOffset, topics atomic.Int64
+	var plain, committedOffset, topics atomic.Int64
+	var txns transactions
 
 	load.Go(func() { // an idempotent producer, five requests in flight
 		p := c.client(kgo.DefaultProduceTopic("plain"), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -108,33 +119,7 @@ func TestNothingAnsweredIsLostToSIGKILL(t *testing.T) {
 		}
 		pending.Wait()
 	})
-	load.Go(func() { // transactions of three records
-		p := c.client(kgo.TransactionalID("id"), kgo.DefaultProduceTopic("txn"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-		for n := int64(0); ctx.Err() == nil; {
-			if err := p.BeginTransaction(); err != nil {
-				t.Error(err)
-				return
-			}
-			for i := range 3 {
-				p.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, "%d.%d", n, i)}, nil)
-			}
-			if err := p.Flush(context.Background()); err != nil {
-				t.Error(err)
-				return
-			}
-			err := p.EndTransaction(context.Background(), kgo.TryCommit)
-			for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); {
-				pause(context.Background(), 20*time.Millisecond) // it could not be asked, or the answer was lost
-				err = p.EndTransaction(context.Background(), kgo.TryCommit)
-			}
-			if err != nil {
-				t.Errorf("transaction %d: %v", n, err)
-				return
-			}
-			n++
-			committedTxns.Store(n)
-		}
-	})
+	load.Go(func() { txns = c.transactions(ctx) })
 	load.Go(func() { // offsets and topics
 		adm := kadm.NewClient(c.client())
 		for i := int64(1); ctx.Err() == nil; i++ {
@@ -160,21 +145,81 @@ func TestNothingAnsweredIsLostToSIGKILL(t *testing.T) {
 	load.Wait()
 	c.kill()
 	c.start()
-	t.Logf("%d records, %d transactions, offset %d, %d topics over %d kills", plain.Load(), committedTxns.Load(), committedOffset.Load(), topics.Load(), kills)
-	c.checkAll(plain.Load(), committedTxns.Load(), committedOffset.Load(), topics.Load())
+	t.Logf("%d records, %d transactions and %d in doubt, offset %d, %d topics over %d kills",
+		plain.Load(), txns.n-len(txns.doubtful), len(txns.doubtful), committedOffset.Load(), topics.Load(), kills)
+	c.checkAll(plain.Load(), committedOffset.Load(), topics.Load())
+	c.checkTransactions(txns)
 }
 
-func (c *child) checkAll(plain, txns, offset, topics int64) {
+// transactions is what a producer of transactions knows at its end. doubtful are
+// those whose commit was not answered.
+type transactions struct {
+	n        int
+	doubtful map[int]bool
+}
+
+// transactions commits transactions of three records until ctx ends, and then one
+// more, so that readers know where to stop.
+func (c *child) transactions(ctx context.Context) transactions {
+	p := c.client(kgo.TransactionalID("id"), kgo.DefaultProduceTopic("txn"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	done := transactions{doubtful: map[int]bool{}}
+	for last := false; !last; done.n++ {
+		last = ctx.Err() != nil
+		if err := p.BeginTransaction(); err != nil {
+			c.t.Errorf("transaction %d: %v", done.n, err)
+			return done
+		}
+		for i := range 3 {
+			p.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, "%d.%d", done.n, i)}, nil)
+		}
+		if err := p.Flush(context.Background()); err != nil {
+			c.t.Errorf("transaction %d: %v", done.n, err)
+			return done
+		}
+		if err := p.EndTransaction(context.Background(), kgo.TryCommit); err == nil {
+			continue
+		}
+		done.doubtful[done.n], last = true, false
+		eventually(c.t, "ending a transaction in doubt", func() error {
+			return p.EndTransaction(context.Background(), kgo.TryAbort)
+		})
+	}
+	return done
+}
+
+// checkTransactions reads what is committed: all of a transaction or nothing, in
+// order, and nothing missing but what is in doubt.
+func (c *child) checkTransactions(txns transactions) {
+	reader := c.client(kgo.ConsumeTopics("txn"), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	ctx, cancel := context.WithTimeout(c.t.Context(), 60*time.Second)
+	defer cancel()
+	next, inside := 0, 0
+	for next < txns.n {
+		fetches := reader.PollRecords(ctx, 1)
+		if err := fetches.Err(); err != nil {
+			c.t.Fatalf("reading after transaction %d of %d: %v", next, txns.n, err)
+		}
+		if fetches.Empty() {
+			continue
+		}
+		got := string(fetches.Records()[0].Value)
+		for inside == 0 && got != fmt.Sprintf("%d.0", next) && txns.doubtful[next] {
+			next++
+		}
+		if want := fmt.Sprintf("%d.%d", next, inside); got != want {
+			c.t.Fatalf("committed is %s, want %s", got, want)
+		}
+		if inside++; inside == 3 {
+			next, inside = next+1, 0
+		}
+	}
+}
+
+func (c *child) checkAll(plain, offset, topics int64) {
 	t := c.t
 	for i, r := range consume(t, c.client(kgo.ConsumeTopics("plain")), int(plain)) {
 		if string(r.Value) != fmt.Sprint(i) {
 			t.Fatalf("record %d is %s: lost, doubled or out of order", i, r.Value)
-		}
-	}
-	reader := c.client(kgo.ConsumeTopics("txn"), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	for i, r := range consume(t, reader, int(3*txns)) {
-		if want := fmt.Sprintf("%d.%d", i/3, i%3); string(r.Value) != want {
-			t.Fatalf("committed record %d is %s, want %s", i, r.Value, want)
 		}
 	}
 	adm := kadm.NewClient(c.client())

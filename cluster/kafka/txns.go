@@ -90,7 +90,7 @@ func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) er
 	case unused(t):
 		return c.node.ForgetTransaction(ctx, t)
 	}
-	return c.fence(ctx, t)
+	return c.fence(ctx, t, -1)
 }
 
 func unused(t *cluster.Transaction) bool {
@@ -103,10 +103,11 @@ func overdue(t *cluster.Transaction) bool {
 }
 
 // fence aborts an open transaction under a higher epoch, so that its producer
-// can add nothing more.
-func (c *txnCoordinator) fence(ctx context.Context, t *cluster.Transaction) error {
+// can add nothing more. last is the epoch from which its client may still come for
+// the new one, or -1.
+func (c *txnCoordinator) fence(ctx context.Context, t *cluster.Transaction, last int16) error {
 	next := *t
-	next.Epoch, next.LastEpoch = t.Epoch+1, -1
+	next.Epoch, next.LastEpoch = t.Epoch+1, last
 	next.State = cluster.TxnPrepareAbort
 	prepared, err := c.node.PutTransaction(ctx, next)
 	if err != nil {

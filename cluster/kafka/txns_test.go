@@ -292,3 +292,48 @@ func TestBatchOutsideItsTransactionIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A client whose answer was lost asks again with the epoch it knows; its own first
+// try must not have fenced it.
+func TestRepeatedInitProducerIDGetsTheSameEpoch(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *broker) {
+		b.topic("t", 1, nil)
+		init := func(id int64, epoch int16) (int64, int16, int16) {
+			t.Helper()
+			req := kmsg.NewPtrInitProducerIDRequest()
+			req.TransactionalID, req.TransactionTimeoutMillis = kadm.StringPtr("id"), 60_000
+			req.ProducerID, req.ProducerEpoch = id, epoch
+			resp, err := req.RequestWith(t.Context(), b.client())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.ProducerID, resp.ProducerEpoch, resp.ErrorCode
+		}
+		id, epoch, _ := init(-1, -1)
+		for _, open := range []bool{false, true} {
+			if open {
+				add := kmsg.NewPtrAddPartitionsToTxnRequest()
+				add.TransactionalID, add.ProducerID, add.ProducerEpoch = "id", id, epoch
+				topic := kmsg.NewAddPartitionsToTxnRequestTopic()
+				topic.Topic, topic.Partitions = "t", []int32{0}
+				add.Topics = append(add.Topics, topic)
+				resp, err := add.RequestWith(t.Context(), b.client())
+				if err != nil || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+					t.Fatal(err, resp)
+				}
+			}
+			firstID, firstEpoch, code := init(id, epoch)
+			if code != 0 || firstID != id || firstEpoch != epoch+1 {
+				t.Fatalf("open %v: got %d/%d, %v; want %d/%d", open, firstID, firstEpoch, kerr.ErrorForCode(code), id, epoch+1)
+			}
+			b.restart()
+			if againID, againEpoch, code := init(id, epoch); code != 0 || againID != firstID || againEpoch != firstEpoch {
+				t.Errorf("open %v: asked again got %d/%d, %v; want %d/%d", open, againID, againEpoch, kerr.ErrorForCode(code), firstID, firstEpoch)
+			}
+			if _, _, code := init(id, epoch-1); code != kerr.ProducerFenced.Code {
+				t.Errorf("open %v: an older incarnation got %v, want PRODUCER_FENCED", open, kerr.ErrorForCode(code))
+			}
+			epoch = firstEpoch
+		}
+	})
+}
