@@ -195,13 +195,20 @@ func (m *members) wantEqual() {
 		}
 		return all
 	}
-	for id := range m.groups {
-		m.until(id+" to catch up", func() bool { return last(id) == last(leader) && end(id) == end(leader) })
-	}
+	to := uint64(0)
+	m.until("all to be equal", func() bool { // a change of leader in between adds an entry
+		to = last(leader)
+		for id := range m.groups {
+			if last(id) != to || end(id) != end(leader) {
+				return false
+			}
+		}
+		return true
+	})
 	for id, g := range m.groups {
 		first, _ := g.Journal().FirstIndex()
 		lead, _ := m.groups[leader].Journal().FirstIndex()
-		for i := max(first, lead); i <= last(leader); i++ {
+		for i := max(first, lead); i <= to; i++ {
 			want, err := m.groups[leader].Journal().Frame(i)
 			must(m.t, err)
 			got, err := g.Journal().Frame(i)
