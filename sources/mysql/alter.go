@@ -18,6 +18,9 @@ func (d *ddl) alter(c *cursor) error {
 		c.i++
 	}
 	c.accept("NOWAIT")
+	if err := d.refuseCascade(n, c); err != nil {
+		return err
+	}
 	old, there := d.reg.tables[n]
 	if !there {
 		if to, renames := d.renameTarget(c); renames && d.reg.captured(to) {

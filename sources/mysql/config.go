@@ -22,6 +22,7 @@ type Config struct {
 	ServerID  int
 	ZeroDate  string
 	Truncate  string
+	Cascades  string
 	ChunkRows int
 	TLS       TLSConfig
 }
@@ -37,6 +38,12 @@ const (
 	zeroText  = "text"
 	zeroNull  = "null"
 	zeroEpoch = "epoch"
+)
+
+// The values of Config.Cascades.
+const (
+	cascadesStop   = "stop"
+	cascadesIgnore = "ignore"
 )
 
 // The values of Config.Truncate.
@@ -67,6 +74,7 @@ func (c *Config) Fields(f *configs.Fields) {
 	f.Int(&c.ServerID, "server_id", 0, "Id under which this source registers as a replica; no two replicas of a server may share one. 0 derives one from the names of pipeline and source.", configs.Range(0, 1<<32-1))
 	f.String(&c.ZeroDate, "zero_date", zeroText, "What becomes of dates with a zero day or month, such as 0000-00-00: text keeps them as SELECT shows them, \"null\" makes them null, epoch makes them 1970-01-01. Keys always keep their text.", configs.Enum(zeroText, zeroNull, zeroEpoch))
 	f.String(&c.Truncate, "truncate", truncatePropagate, "What becomes of a captured table's rows when the table is emptied or dropped, which the log does not show row by row: propagate emits an op `t`, ignore counts it, stop stops the source.", configs.Enum(truncatePropagate, truncateIgnore, truncateStop))
+	f.String(&c.Cascades, "cascades", cascadesStop, "What to do about foreign keys of captured tables that delete or change rows themselves (ON DELETE CASCADE and the like): MariaDB, and MySQL before 9.6, do not log those changes. stop refuses such tables, ignore accepts that these changes are not seen.", configs.Enum(cascadesStop, cascadesIgnore))
 	f.Int(&c.ChunkRows, "chunk_rows", 10_000, "Rows that the snapshot reads at a time; fewer where rows are long.", configs.Range(1, 1_000_000))
 	f.Sub(&c.TLS, "tls", "Encryption of the connections.")
 }

@@ -54,6 +54,21 @@ type ddl struct {
 	charset string // for columns that declare none
 }
 
+// refuseCascade stops at a statement that gives a captured table a foreign key which
+// changes rows below the log.
+func (d *ddl) refuseCascade(n tableName, c *cursor) error {
+	if !d.srv.hidesCascades() || d.cfg.Cascades == cascadesIgnore || !d.reg.captured(n) {
+		return nil
+	}
+	for i := range c.tokens[:max(0, len(c.tokens)-2)] {
+		t := cursor{tokens: c.tokens, i: i}
+		if t.accept("ON") && t.acceptAny("DELETE", "UPDATE") && t.acceptAny("CASCADE", "SET") {
+			return unseenCascade(fmt.Sprintf("%s at %s", n, d.at))
+		}
+	}
+	return nil
+}
+
 // tableName reads [database.]table.
 func (d *ddl) tableName(c *cursor) (tableName, bool) {
 	first, ok := c.name()
@@ -110,6 +125,9 @@ func (d *ddl) create(c *cursor) error {
 	_, there := d.reg.tables[n]
 	if there && ifNotExists && !replace {
 		return nil
+	}
+	if err := d.refuseCascade(n, c); err != nil {
+		return err
 	}
 	if there && replace && d.reg.captured(n) {
 		if err := d.emptied(d.h, n, "CREATE OR REPLACE"); err != nil {

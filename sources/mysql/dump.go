@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 const (
 	idleAfter       = 2 * time.Millisecond   // silence after which the batch goes off
 	idleAgain       = 100 * time.Millisecond // silence between two more chances to do something
-	heartbeatPeriod = 2 * time.Second
+	heartbeatPeriod = time.Second
 	deadAfter       = 30 * time.Second // silence, heartbeats included, after which the connection is given up
 )
 
@@ -112,20 +113,40 @@ func (d *dump) verdict(ctx context.Context, w *watchedConn, h *handler, err erro
 }
 
 // explainDump turns what the server says when it can't serve the position into a
-// StopError.
+// StopError. All of it comes under one number, so the text has to tell.
 func explainDump(err error, cfg *Config) error {
 	var e *mysql.MyError
 	if !errors.As(err, &e) {
 		return err
 	}
 	switch e.Code {
-	case 1236: // ER_SOURCE_FATAL_ERROR_READING_BINLOG
-		return purged(cfg, err)
+	case mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG:
+		return explainFatal(err, e.Message, cfg)
 	case mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR:
-		return &pipeline.StopError{Code: "access-denied", Where: cfg.Addr, Err: err,
-			Fix: fmt.Sprintf("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO %s", cfg.User)}
+		return denied(cfg, err)
 	}
 	return err
+}
+
+func explainFatal(err error, message string, cfg *Config) error {
+	anew := "give the source another name to start anew with a snapshot"
+	for _, c := range []struct{ text, code, fix string }{
+		{"Could not find first log", "binlog-purged", ""},
+		{"purged", "binlog-purged", ""},
+		{"Could not find GTID state", "binlog-purged", ""},
+		{"not in the master's binlog", "other-server", "lead the address to a server that has the transactions read before, or " + anew},
+		{"has more GTIDs than", "other-server", "lead the address to a server that has the transactions read before, or " + anew},
+		{"same server_uuid/server_id", "server-id-taken", "give this source or the other replica another server_id"},
+	} {
+		if !strings.Contains(message, c.text) {
+			continue
+		}
+		if c.fix == "" {
+			return purged(cfg, err)
+		}
+		return &pipeline.StopError{Code: c.code, Where: cfg.Addr, Err: err, Fix: c.fix}
+	}
+	return &pipeline.StopError{Code: "binlog-unreadable", Where: cfg.Addr, Err: err, Fix: "check the server's binary log with mysqlbinlog; if it can't be mended, " + anew}
 }
 
 // handler adapts a function to the syncer and keeps its error, which the syncer

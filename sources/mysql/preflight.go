@@ -16,7 +16,7 @@ import (
 // preflight checks what has to be right before the first event is read.
 func (s *Source) preflight(ctx context.Context, r *reader) error {
 	v, err := r.srv.variables(ctx, "log_bin", "binlog_format", "binlog_row_image", "binlog_row_value_options", "binlog_row_metadata",
-		"binlog_expire_logs_seconds", "expire_logs_days", "server_id")
+		"binlog_expire_logs_seconds", "expire_logs_days", "server_id", "log_replica_updates", "log_slave_updates")
 	if err != nil {
 		return err
 	}
@@ -37,23 +37,81 @@ func (s *Source) preflight(ctx context.Context, r *reader) error {
 		return &pipeline.StopError{Code: "server-id-taken", Where: s.cfg.Addr, Err: fmt.Errorf("server_id %s is the server's own", v["server_id"]), Fix: "give the source another server_id, or none"}
 	}
 	s.warnRetention(v)
+	if v["log_replica_updates"] == "OFF" || v["log_replica_updates"] == "" && v["log_slave_updates"] == "OFF" {
+		if err := s.refuseSilentReplica(ctx, r.srv); err != nil {
+			return err
+		}
+	}
 	return s.rivals(ctx, r.srv)
 }
 
-// variables returns the server's global variables of the given names, those it has.
-func (s *server) variables(ctx context.Context, names ...string) (map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
-	if err != nil {
-		return nil, fmt.Errorf("asking for the server's settings: %w", err)
+// refuseSilentReplica stops on a replica that does not log what it replicates.
+func (s *Source) refuseSilentReplica(ctx context.Context, srv *server) error {
+	query := "SHOW SLAVE STATUS"
+	if srv.flavor == flavorMySQL && srv.number >= 80022 {
+		query = "SHOW REPLICA STATUS"
 	}
-	v := map[string]string{}
-	err = scanAll(rows, func() error {
-		var name, value string
-		err := rows.Scan(&name, &value)
-		v[strings.ToLower(name)] = value
+	rows, err := srv.db.QueryContext(ctx, query)
+	if err != nil {
+		s.log.Debug("the server does not say whether it is a replica", slog.Any("error", err))
+		return nil
+	}
+	replica := false
+	if err := scanAll(rows, func() error { replica = true; return nil }); err != nil || !replica {
 		return err
+	}
+	return &pipeline.StopError{Code: "replica-without-log", Where: s.cfg.Addr, Err: errors.New("the server is a replica and does not log what it replicates (log_replica_updates is OFF)"),
+		Fix: "start it with log_replica_updates=ON, or read from its source"}
+}
+
+// checkLogged stops where the server keeps a captured table's database out of its
+// log, and warns of changes that it makes without logging them.
+func (s *Source) checkLogged(ctx context.Context, srv *server, end logEnd, list []tableInfo) error {
+	only, not := strings.Split(end.only, ","), strings.Split(end.not, ",")
+	for _, t := range list {
+		if end.only != "" && !slices.Contains(only, t.name.db) || slices.Contains(not, t.name.db) {
+			return &pipeline.StopError{Code: "binlog-filtered", Where: t.name.String(), Err: errors.New("the server leaves its database out of the binary log (binlog-do-db, binlog-ignore-db)"),
+				Fix: "start the server without these filters, or take the table out of `tables`"}
+		}
+	}
+	return s.checkCascades(ctx, srv, list)
+}
+
+// hidesCascades reports whether rows that foreign keys change are missing from the
+// log: the engine does that itself, below it. MySQL logs them from 9.6 on.
+func (s *server) hidesCascades() bool { return s.flavor == flavorMariaDB || s.number < 90600 }
+
+// unseenCascade is the error for a table whose rows a foreign key may change unseen.
+func unseenCascade(where string) error {
+	return &pipeline.StopError{Code: "unlogged-cascade", Where: where, Err: errors.New("a foreign key deletes or changes rows of the table itself, and this server does not log that"),
+		Fix: "make the foreign key RESTRICT, or accept with `cascades: ignore` that these changes are not seen"}
+}
+
+// checkCascades looks for captured tables with foreign keys that act.
+func (s *Source) checkCascades(ctx context.Context, srv *server, list []tableInfo) error {
+	if !srv.hidesCascades() || s.cfg.Cascades == cascadesIgnore {
+		return nil
+	}
+	captured := map[tableName]bool{}
+	for _, t := range list {
+		captured[t.name] = true
+	}
+	rows, err := srv.db.QueryContext(ctx, `SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+		WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')`)
+	if err != nil {
+		return fmt.Errorf("listing foreign keys: %w", err)
+	}
+	return scanAll(rows, func() error {
+		var n tableName
+		var constraint string
+		if err := rows.Scan(&n.db, &n.table, &constraint); err != nil {
+			return err
+		}
+		if captured[n] {
+			return unseenCascade(n.String() + " (" + constraint + ")")
+		}
+		return nil
 	})
-	return v, err
 }
 
 // warnRetention warns of a binary log that is kept for less than a day: a source that

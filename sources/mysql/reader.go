@@ -48,7 +48,7 @@ type reader struct {
 	prepared map[string]*preparedXA
 	snap     *snapshot // nil when there is none, or none any more
 	snapDone *snapshotMark
-	stop     func() (bool, error) // reports that all that was asked for is there
+	stop     func(idle bool) bool // reports that all that was asked for is there
 
 	sid      []byte // the last transaction's source as bytes, and as text
 	sidText  string
@@ -299,7 +299,7 @@ func (r *reader) boundary() error {
 			return err
 		}
 	}
-	return r.finished()
+	return r.finished(false)
 }
 
 // heartbeat moves the place on while the server has nothing to log, or passes over
@@ -330,19 +330,12 @@ func (r *reader) idle() error {
 		}
 	}
 	r.see.idle()
-	return r.finished()
+	return r.finished(true)
 }
 
 // finished ends the dump when all that was asked for is there.
-func (r *reader) finished() error {
-	if r.stop == nil {
-		return nil
-	}
-	over, err := r.stop()
-	if err != nil {
-		return err
-	}
-	if !over {
+func (r *reader) finished(idle bool) error {
+	if r.stop == nil || !r.stop(idle) {
 		return nil
 	}
 	r.placed = time.Time{}

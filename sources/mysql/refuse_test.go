@@ -111,6 +111,12 @@ func TestPreflight(t *testing.T) {
 		r := newRig(t, services.MySQLForTest(t, services.Options{Args: []string{"--disable-log-bin"}}))
 		r.wantStop("no-binlog")
 	})
+	t.Run("a database that is not logged", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, services.MySQLForTest(t, services.Options{Args: []string{"--binlog-do-db=another"}}))
+		r.exec("CREATE TABLE o (id INT PRIMARY KEY)")
+		r.wantStop("binlog-filtered")
+	})
 	t.Run("wrong password", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, pool.MySQL(t))

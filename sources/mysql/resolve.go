@@ -128,7 +128,7 @@ func (r *reader) scanDDL(from place, set gtidSet, to, behind place, concerns fun
 		ctx: r.ctx, cfg: r.cfg, srv: r.srv, reg: r.reg, see: &progress{}, log: r.log, out: nowhere{},
 		at: from, safe: mark{place: from}, bindings: map[uint64]*binding{}, shadow: s,
 	}
-	sub.stop = func() (bool, error) { return s.found || !sub.at.before(to), nil }
+	sub.stop = func(bool) bool { return s.found || !sub.at.before(to) }
 	d := r.dumpAs(sub, "/scan")
 	defer sub.close()
 	if err := d.run(r.ctx, from, set); err != nil && !errors.Is(err, errStopped) {

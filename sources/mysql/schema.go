@@ -70,7 +70,7 @@ func (s *server) loadTable(ctx context.Context, name tableName) (*table, error) 
 }
 
 func (s *server) loadColumns(ctx context.Context, t *table) error {
-	rows, err := s.db.QueryContext(ctx, `SELECT COLUMN_NAME, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), IS_NULLABLE = 'NO', EXTRA LIKE '%GENERATED' OR EXTRA LIKE '%GENERATED,%'
+	rows, err := s.db.QueryContext(ctx, `SELECT COLUMN_NAME, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), IS_NULLABLE = 'NO', EXTRA LIKE '%VIRTUAL%' OR EXTRA LIKE '%STORED%' OR EXTRA LIKE '%PERSISTENT%'
 		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`, t.DB, t.Name)
 	if err != nil {
 		return err

@@ -75,10 +75,14 @@ func (s *server) explain(err error, cfg *Config) error {
 	}
 	switch e.Number {
 	case 1045, 1698, 1044, 1227, 1142:
-		return &pipeline.StopError{Code: "access-denied", Where: cfg.Addr, Err: err,
-			Fix: fmt.Sprintf("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO %s, or correct user and password", cfg.User)}
+		return denied(cfg, err)
 	}
 	return err
+}
+
+func denied(cfg *Config, err error) error {
+	return &pipeline.StopError{Code: "access-denied", Where: cfg.Addr, Err: err,
+		Fix: fmt.Sprintf("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO %s, or correct user and password", cfg.User)}
 }
 
 func (s *server) learn(ctx context.Context) error {
@@ -185,6 +189,8 @@ func (s *server) dialect(sqlMode uint64) dialect {
 type logEnd struct {
 	place
 	gtids gtidSet // all transactions the server has executed
+	// only and not are databases that alone are logged, or are not.
+	only, not string
 }
 
 // end asks for the end of the log.
@@ -208,9 +214,14 @@ func (s *server) end(ctx context.Context) (logEnd, error) {
 		var gtids string
 		dest := []any{&e.File, &e.Pos}
 		for _, name := range columns[2:] {
-			if name == "Executed_Gtid_Set" {
+			switch name {
+			case "Executed_Gtid_Set":
 				dest = append(dest, &gtids)
-			} else {
+			case "Binlog_Do_DB":
+				dest = append(dest, &e.only)
+			case "Binlog_Ignore_DB":
+				dest = append(dest, &e.not)
+			default:
 				dest = append(dest, new(sql.RawBytes))
 			}
 		}

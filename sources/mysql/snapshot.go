@@ -200,7 +200,8 @@ func (s *snapshot) finish() error {
 	s.r.moved = true
 	s.r.see.snapshotOver()
 	s.r.log.Info("the snapshot is complete")
-	return s.r.flush()
+	s.r.placed = time.Time{}
+	return s.r.emit()
 }
 
 // read takes the next chunk. Locks that others hold put it off.

@@ -135,7 +135,13 @@ func (s *Source) stopAtEnd(ctx context.Context, r *reader) error {
 	if err != nil {
 		return err
 	}
-	r.stop = func() (bool, error) { return r.snap == nil && !r.at.before(end.place), nil }
+	r.stop = func(idle bool) bool {
+		if r.snap != nil {
+			return false
+		}
+		// A server that passes over transactions we have need not say where it is.
+		return !r.at.before(end.place) || idle && r.done != nil && r.done.contains(end.gtids)
+	}
 	return nil
 }
 
@@ -147,6 +153,9 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 		return err
 	}
 	if err := r.reg.checkAll(); err != nil {
+		return err
+	}
+	if err := s.checkLogged(ctx, r.srv, end, list); err != nil {
 		return err
 	}
 	s.warnUnmatched(list)
@@ -245,6 +254,9 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 		return err
 	}
 	s.estimates(list)
+	if err := s.checkCascades(ctx, r.srv, list); err != nil {
+		return err
+	}
 	return s.addTables(r, p, list)
 }
 
