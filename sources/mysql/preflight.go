@@ -114,6 +114,22 @@ func (s *Source) checkCascades(ctx context.Context, srv *server, list []tableInf
 	})
 }
 
+// variables returns the server's global variables of the given names, those it has.
+func (s *server) variables(ctx context.Context, names ...string) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
+	if err != nil {
+		return nil, fmt.Errorf("asking for the server's settings: %w", err)
+	}
+	v := map[string]string{}
+	err = scanAll(rows, func() error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		v[strings.ToLower(name)] = value
+		return err
+	})
+	return v, err
+}
+
 // warnRetention warns of a binary log that is kept for less than a day: a source that
 // stands still for longer has to start anew.
 func (s *Source) warnRetention(v map[string]string) {
