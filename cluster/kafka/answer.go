@@ -57,6 +57,7 @@ func (w *answerWriter) end(b []byte, pieces net.Buffers) error {
 	} else {
 		_, err = pieces.WriteTo(w.conn.net)
 	}
+	w.conn.answered.Store(true)
 	if w.buf = b[:0]; cap(b) > keepAnswer {
 		w.buf = nil
 	}

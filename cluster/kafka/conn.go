@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -34,6 +35,8 @@ type conn struct {
 	net    net.Conn
 	memory *semaphore.Weighted // what its requests may hold
 	queue  chan pending        // from the reader to the writer
+
+	answered atomic.Bool // the client has got something
 }
 
 // pending is a request that waits for its turn to be answered. Exactly one of
@@ -64,7 +67,7 @@ func (c *conn) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Closing is what wakes a goroutine that waits for the network.
-	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() })
+	stop := context.AfterFunc(ctx, func() { hangUp(c.net, &c.answered) })
 	defer stop()
 
 	var reader sync.WaitGroup

@@ -124,7 +124,7 @@ func (b *broker) client(opts ...kgo.Opt) *kgo.Client {
 	base := []kgo.Opt{
 		kgo.SeedBrokers(b.addr),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
-		kgo.MetadataMinAge(20 * time.Millisecond),
+		kgo.MetadataMinAge(20 * time.Millisecond), kgo.RequestRetries(1000),
 		kgo.AllowAutoTopicCreation(),
 	}
 	if b.pipe {

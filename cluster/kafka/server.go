@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -130,7 +131,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				_ = c.Close()
+				hangUp(c, &atomic.Bool{})
 			}
 			return nil
 		case err == nil:
@@ -163,7 +164,7 @@ func passing(err error) bool {
 // called. It closes the connection.
 func (s *Server) ServeConn(ctx context.Context, c net.Conn) {
 	if !s.add(c) {
-		_ = c.Close()
+		hangUp(c, &atomic.Bool{})
 		return
 	}
 	defer s.remove(c)
@@ -185,7 +186,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	s.wg.Go(func() { s.ServeConn(s.ctx, server) })
-	return client, nil
+	return pipeEnd{client}, nil
 }
 
 // Close ends all connections and returns when nothing of the server runs any
