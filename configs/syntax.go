@@ -19,10 +19,34 @@ func syntaxProblem(name string, data []byte, err error) Problem {
 		p.Line, _ = strconv.Atoi(p.Message[m[2]:m[3]])
 		p.Message = p.Message[:m[0]] + p.Message[m[1]:]
 	}
+	switch rest, expected := strings.CutPrefix(p.Message, "did not find expected "); {
+	case expected:
+		// The parser counts these from zero, and means where the block begins.
+		p.Line++
+		p.Message = "in the block that begins here something is not closed or not indented as the rest: expected " + rest
+	case p.Message == "mapping values are not allowed in this context":
+		p.Message = "a colon where none can be: put a value that holds `: ` in quotes, and indent keys of a section alike"
+	case p.Message == "found unexpected end of stream":
+		p.Message = "a quote that begins here is not closed"
+	}
+	if m := unknownAnchor.FindStringSubmatch(p.Message); m != nil {
+		p.Line, p.Column = placeOf(data, "*"+m[1])
+	}
 	if line, column, what := badCharacter(data); what != "" {
 		p.Line, p.Column, p.Message = line, column, what
 	}
 	return p
+}
+
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '([^']+)' referenced$`)
+
+// placeOf returns the line and column at which text first stands in data.
+func placeOf(data []byte, text string) (line, column int) {
+	before, _, found := bytes.Cut(data, []byte(text))
+	if !found {
+		return 1, 1
+	}
+	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
 // badCharacter finds what YAML does not allow and the parser names without a place,
