@@ -190,7 +190,7 @@ func (s *ordered) mark() (mark, error) {
 	}
 	for p, l := range s.lanes {
 		st := states[p.name()]
-		m.offsets[p] = st.Low
+		m.offsets[p] = st.Seek // from here it is read again, so this must be kept
 		if st.Low == st.Read && s.merge.Waiting(l.merge) == 0 {
 			m.offsets[p] = l.next // nothing is held: what was passed over counts
 		}
