@@ -80,7 +80,7 @@ func (c *child) kill() {
 func (c *child) client(opts ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
 	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(c.addr), kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(20 * time.Millisecond),
+		kgo.SeedBrokers(c.addr), kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(20 * time.Millisecond), kgo.RequestRetries(1000),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 	}, opts...)...)
 	if err != nil {
@@ -169,14 +169,19 @@ func (c *child) transactions(ctx context.Context) transactions {
 			c.t.Errorf("transaction %d: %v", done.n, err)
 			return done
 		}
+		var failed atomic.Bool
 		for i := range 3 {
-			p.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, "%d.%d", done.n, i)}, nil)
+			p.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, "%d.%d", done.n, i)}, func(_ *kgo.Record, err error) {
+				if err != nil {
+					failed.Store(true)
+				}
+			})
 		}
 		if err := p.Flush(context.Background()); err != nil {
 			c.t.Errorf("transaction %d: %v", done.n, err)
 			return done
 		}
-		if err := p.EndTransaction(context.Background(), kgo.TryCommit); err == nil {
+		if !failed.Load() && p.EndTransaction(context.Background(), kgo.TryCommit) == nil {
 			continue
 		}
 		done.doubtful[done.n], last = true, false
