@@ -26,10 +26,11 @@
 //	413  the body, unpacked, or the number of its elements is above the limit
 //	429  too many requests at once; Retry-After says when to come again
 //	503  the journal did not confirm in time, or the source is stopping; Retry-After.
-//	     The events may still arrive: with an id, sending them again is safe.
+//	     With an id, sending the request again is safe.
 //
-// A request is stored whole or not at all. Success is never answered before the
-// journal has flushed it (promise 9).
+// A request that is refused with a 4xx is not stored, not even in part. Success is
+// never answered before the journal has flushed all of the request (promise 9). After
+// a 503 some of it may be stored, or come to be: this is what ids are for.
 //
 // A key that stands twice in an object is refused: whichever value a reader took,
 // the other would be lost. So is a body that is not UTF-8.

@@ -3,7 +3,7 @@ package nginx
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -79,7 +79,9 @@ func (f *file) name(base string, firstLine []byte, taken func(id string) int) {
 // position names the record that begins at the offset, uniquely over all files and
 // their truncations.
 func (f *file) position() string {
-	return fmt.Sprintf("%s.%d.%d", f.id, f.generation, f.offset)
+	b := append(make([]byte, 0, 48), f.id...)
+	b = strconv.AppendInt(append(b, '.'), int64(f.generation), 10)
+	return string(strconv.AppendInt(append(b, '.'), f.offset, 10))
 }
 
 func (f *file) state() fileState {

@@ -476,6 +476,27 @@ func TestALogThatLeavesThePathsKeepsItsPlace(t *testing.T) {
 	r.want("a", "b", "c", "d")
 }
 
+// Containers link the access log to /dev/stdout; nothing can be read there.
+func TestALogThatIsADeviceIsSaid(t *testing.T) {
+	t.Parallel()
+	r := newReader(t, "")
+	if err := os.Symlink(os.DevNull, r.path("access.log")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.once(); err == nil || !strings.Contains(err.Error(), "access.log is no regular file") {
+		t.Errorf("Run returned %v, want an error that says what the path is", err)
+	}
+	r.start()
+	r.untilCounter("files_unreadable", 1)
+	if d := r.source.Report().Detail; !strings.Contains(d, "no regular file") {
+		t.Errorf("Report says %q", d)
+	}
+	r.remove("access.log")
+	r.write("access.log", line("a"))
+	r.want("a")
+	r.stop()
+}
+
 func TestAFileWithTwoNamesIsReadOnce(t *testing.T) {
 	t.Parallel()
 	r := newReader(t, ", paths: ['DIR/*.log']")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,14 +31,15 @@ type follower struct {
 	series []*series
 	parked []logState // of logs that the paths no longer name
 
-	silent  []string // patterns that match nothing
+	silent  []string         // patterns that match nothing
+	odd     map[string]error // paths that name a device or a pipe
 	scanned time.Time
 	dirty   bool // the state has changed since it was last emitted
 }
 
 func newFollower(s *Source, out pipeline.Emitter) *follower {
 	s.events.logger = s.log
-	return &follower{Source: s, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize)}
+	return &follower{Source: s, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize), odd: map[string]error{}}
 }
 
 func (w *follower) close() {
@@ -121,12 +123,29 @@ func (w *follower) match() map[string][]string {
 			}
 		}
 		for _, path := range paths {
+			w.noteOdd(path)
 			base := baseOf(path)
 			found[base] = append(found[base], path)
 		}
 	}
 	w.silent = silent
 	return found
+}
+
+// errNoFile is what is wrong with a path that can't be read from an offset; containers
+// link their access log to /dev/stdout.
+var errNoFile = errors.New("is no regular file but a device, a pipe or a socket: let nginx log into a file")
+
+func (w *follower) noteOdd(path string) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+		delete(w.odd, path)
+		return
+	}
+	if w.odd[path] == nil {
+		w.events.unreadable(path, errNoFile)
+	}
+	w.odd[path] = errNoFile
 }
 
 // whyNothing looks for a reason: filepath.Glob keeps errors of the system to itself.
@@ -386,6 +405,9 @@ func (w *follower) end(ctx context.Context) error {
 		return err
 	}
 	var problems []error
+	for path, err := range w.odd {
+		problems = append(problems, fmt.Errorf("%s %w", path, err))
+	}
 	for _, s := range w.series {
 		for path, err := range s.problems {
 			problems = append(problems, fmt.Errorf("reading %s: %w", path, err))
@@ -405,7 +427,7 @@ func (w *follower) report() {
 	var behind int64
 	files := 0
 	lag := time.Duration(0)
-	problems := map[string]error{}
+	problems := maps.Clone(w.odd)
 	for _, s := range w.series {
 		for path, err := range s.problems {
 			problems[path] = err
