@@ -16,7 +16,14 @@ const maxFile = 8 << 20
 
 // Load reads the file and decodes it into root. Its error is of type Problems
 // where the file could be read but is not right.
-func Load(path string, root Section) error {
+func Load(path string, root Section) error { return load(path, root, false) }
+
+// LoadWithoutSecrets is Load for who only wants to look: it asks for no secret's value,
+// so that neither the environment nor the files of the one who runs the pipeline are
+// needed. Every secret that is given is set, to an empty text.
+func LoadWithoutSecrets(path string, root Section) error { return load(path, root, true) }
+
+func load(path string, root Section, withoutSecrets bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading pipeline file: %w", err)
@@ -29,15 +36,18 @@ func Load(path string, root Section) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("reading pipeline file: %s is larger than %s", path, showSize(maxFile))
 	}
-	return Decode(path, data, root)
+	return decode(&decoder{file: path, withoutSecrets: withoutSecrets}, data, root)
 }
 
 // Decode decodes data into root; name stands for the file in problems.
 func Decode(name string, data []byte, root Section) error {
-	d := &decoder{file: name}
+	return decode(&decoder{file: name}, data, root)
+}
+
+func decode(d *decoder, data []byte, root Section) error {
 	n, err := document(data)
 	if err != nil {
-		return Problems{syntaxProblem(name, data, err)}
+		return Problems{syntaxProblem(d.file, data, err)}
 	}
 	setDefaults(root)
 	d.section(n, "", root)
@@ -68,8 +78,9 @@ func document(data []byte) (*yaml.Node, error) {
 
 // decoder walks the nodes and collects problems, so that all are reported at once.
 type decoder struct {
-	file     string
-	problems Problems
+	file           string
+	withoutSecrets bool // every secret decodes to an empty text
+	problems       Problems
 }
 
 func (d *decoder) problem(n *yaml.Node, path, message string) {

@@ -112,6 +112,19 @@ func (f *Fields) Strings(target *[]string, key string, def []string, doc string,
 // {env: NAME} or {file: PATH}.
 func (f *Fields) Secret(target *Secret, key, doc string, rules ...Rule) {
 	add(f, KindSecret, target, key, Secret{}, doc, parseSecret, func(Secret) string { return "" }, rules)
+	fd := f.list[len(f.list)-1]
+	whole := fd.decode
+	fd.decode = func(d *decoder, n *yaml.Node, path string) {
+		if !d.withoutSecrets {
+			whole(d, n, path)
+			return
+		}
+		if _, _, err := parseSecretRef(n); err != nil {
+			d.problem(at(err, n), path, err.Error())
+			return
+		}
+		*target = NewSecret("")
+	}
 }
 
 // Sub declares a section that is always there; its fields have their own defaults.

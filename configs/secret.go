@@ -59,28 +59,37 @@ func (s Secret) MarshalYAML() (any, error) { return hidden, nil }
 
 // parseSecret reads {env: NAME} or {file: PATH}. No error of it holds the value.
 func parseSecret(n *yaml.Node) (Secret, error) {
+	where, name, err := parseSecretRef(n)
+	if err != nil {
+		return Secret{}, err
+	}
+	if where == "file" {
+		return readSecret(name)
+	}
+	v, ok := os.LookupEnv(name)
+	if !ok {
+		return Secret{}, fmt.Errorf("environment variable %s is not set", name)
+	}
+	return NewSecret(v), nil
+}
+
+// parseSecretRef returns where a secret is, env or file, and its name there.
+func parseSecretRef(n *yaml.Node) (where, name string, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		return Secret{}, errors.New("a secret does not stand in the file: write {env: NAME} or {file: PATH}")
+		return "", "", errors.New("a secret does not stand in the file: write {env: NAME} or {file: PATH}")
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
-		return Secret{}, errors.New("want {env: NAME} or {file: PATH}")
+		return "", "", errors.New("want {env: NAME} or {file: PATH}")
 	}
-	name, err := parseString(resolve(n.Content[1]))
+	name, err = parseString(resolve(n.Content[1]))
 	if err != nil || name == "" {
-		return Secret{}, errors.New("want {env: NAME} or {file: PATH}, the name as text")
+		return "", "", errors.New("want {env: NAME} or {file: PATH}, the name as text")
 	}
-	switch key := n.Content[0].Value; key {
-	case "env":
-		v, ok := os.LookupEnv(name)
-		if !ok {
-			return Secret{}, fmt.Errorf("environment variable %s is not set", name)
-		}
-		return NewSecret(v), nil
-	case "file":
-		return readSecret(name)
-	default:
-		return Secret{}, fmt.Errorf("unknown key %q: want env or file%s", key, suggestion(key, []string{"env", "file"}))
+	where = n.Content[0].Value
+	if where != "env" && where != "file" {
+		return "", "", fmt.Errorf("unknown key %q: want env or file%s", where, suggestion(where, []string{"env", "file"}))
 	}
+	return where, name, nil
 }
 
 // maxSecret bounds a secret's file: whoever names another file by mistake should hear

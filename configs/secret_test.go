@@ -46,6 +46,25 @@ func TestSecretsAreTakenLiterally(t *testing.T) {
 	}
 }
 
+func TestLookingAsksForNoSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.yaml")
+	load := func(secret string) (*sample, error) {
+		if err := os.WriteFile(path, []byte("one: {}\nsecret: "+secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := new(sample)
+		return s, configs.LoadWithoutSecrets(path, s)
+	}
+	for _, secret := range []string{"{env: DAYBOOK_TEST_NOT_SET}", "{file: /nowhere/secret}"} {
+		if s, err := load(secret); err != nil || !s.Secret.IsSet() || s.Secret.Reveal() != "" {
+			t.Errorf("%s: got %v, want a secret that is set and empty", secret, err)
+		}
+	}
+	if _, err := load("hunter2"); err == nil || !strings.Contains(err.Error(), "does not stand in the file") {
+		t.Errorf("a secret in the file: got %v", err)
+	}
+}
+
 func TestASecretsFaultsNeverShowIt(t *testing.T) {
 	t.Setenv("DAYBOOK_TEST_SECRET", "hunter2")
 	for _, text := range []string{

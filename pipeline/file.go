@@ -34,6 +34,16 @@ func LoadFile(path string, kinds Kinds) (*File, error) {
 	return f, nil
 }
 
+// LookAtFile is LoadFile for who reads the journal but runs nothing: no secret's value is
+// asked for.
+func LookAtFile(path string, kinds Kinds) (*File, error) {
+	f := NewFile(kinds)
+	if err := configs.LoadWithoutSecrets(path, f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 // NewFile returns an empty File, for decoding and for generating its documents.
 func NewFile(kinds Kinds) *File { return &File{kinds: kinds} }
 

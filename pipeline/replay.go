@@ -67,6 +67,14 @@ func NewReplay(f *File, j *Journal, o ReplayOptions) (*Replay, error) {
 	if o.Epoch > MaxEpoch {
 		return nil, fmt.Errorf("epoch %d: at most %d", o.Epoch, MaxEpoch)
 	}
+	if !o.From.Time.IsZero() && !o.To.Time.IsZero() && !o.From.Time.Before(o.To.Time) {
+		return nil, fmt.Errorf("nothing lies between %s and %s: the end must be after the beginning", o.From.Time.Format(time.RFC3339Nano), o.To.Time.Format(time.RFC3339Nano))
+	}
+	for _, p := range sortedPartitions(o.To.Offsets) {
+		if from, both := o.From.Offsets[p]; both && o.To.Offsets[p] < from {
+			return nil, fmt.Errorf("the stretch of %s ends at %d, before it begins at %d", p, o.To.Offsets[p], from)
+		}
+	}
 	if o.Into == "" {
 		if o.Epoch != 0 {
 			return nil, errors.New("another epoch than the live one goes into a shadow: give --into")

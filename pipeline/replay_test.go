@@ -150,6 +150,8 @@ func TestReplayKeepsItsRules(t *testing.T) {
 	refused(pipeline.ReplayOptions{From: mustParse(t, "numbers/1@0"), Into: "x"}, "nothing of numbers/0")
 	refused(pipeline.ReplayOptions{From: mustParse(t, "numbers/0@0,other/0@0"), Into: "x"}, "does not read")
 	refused(pipeline.ReplayOptions{From: mustParse(t, "numbers/0@9"), Into: "x"}, "behind the end")
+	refused(pipeline.ReplayOptions{From: mustParse(t, stamp(1)), To: mustParse(t, stamp(0)), Into: "x"}, "end must be after the beginning")
+	refused(pipeline.ReplayOptions{From: mustParse(t, "numbers/0@2"), To: mustParse(t, "numbers/0@1"), Into: "x"}, "ends at 1, before it begins at 2")
 	if _, err := pipeline.NewReplay(replayFile(newShadowed()), open(t, c), pipeline.ReplayOptions{Sink: "z"}); err == nil || !strings.Contains(err.Error(), `no sink "z"`) {
 		t.Errorf("got %v", err)
 	}

@@ -113,10 +113,14 @@ func (w *Where) applyUpdate(d *Delivery) (keep bool, err error) {
 		return true, nil
 	}
 	before, err := w.run(w.program, d, &d.Before)
-	if err != nil {
-		return false, err
-	}
 	switch {
+	case err != nil:
+		// What the row was does not stand in the way of what it is: where it is in the set
+		// now it arrives, where it is not it leaves, which does no harm if it never was.
+		if !after {
+			d.leave()
+		}
+		return true, nil
 	case before && !after:
 		d.leave()
 	case !before && after:

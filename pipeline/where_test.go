@@ -171,6 +171,21 @@ func TestWhereIsJudgedOnBeforeAndAfter(t *testing.T) {
 	}
 }
 
+// A row whose column was NULL before must not stay out of the set for ever.
+func TestABeforeThatCannotBeJudgedKeepsNothingOut(t *testing.T) {
+	w := where(t, "n > 3")
+	for _, c := range []struct{ after, want string }{{`{"id":1,"n":9}`, "u"}, {`{"id":1,"n":1}`, "d"}} {
+		d, err := pipeline.NewDelivery(pipeline.Record{Table: "shop.orders", Source: "db", Key: []byte(`{"id":1}`),
+			Value: []byte(`{"before":{"id":1,"n":null},"after":` + c.after + `,"op":"u"}`)}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keep, err := w.Apply(&d); !keep || err != nil || d.Op.String() != c.want {
+			t.Errorf("NULL to %s: got %v, %v, op %s, want op %s", c.after, keep, err, d.Op, c.want)
+		}
+	}
+}
+
 func TestADeleteThatMayConcernTheSetGoesOn(t *testing.T) {
 	tombstone, err := pipeline.NewDelivery(pipeline.Record{Stream: "s", Key: []byte(`{"id":1}`)}, 0)
 	if err != nil {

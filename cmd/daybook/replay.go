@@ -22,7 +22,7 @@ for sinks that keep versions, and only without --to, up to the live cursor, so t
 later deletes are applied again.
 
 TIME is RFC 3339; times are event times. POSITION is start, end, an offset for all
-partitions (120) or for each (0:120,1:88), for one stream with STREAM/ before it.`,
+partitions (120), or those of some (shop.changes/0@120,shop.changes/1@88).`,
 		Example: "  daybook replay shop.yaml --sink search --from 2026-09-01T00:00:00Z --into 'rebuilt-{table}'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -13,7 +13,7 @@ func (c *cli) tailCommand() *cobra.Command {
 		Short: "Print a stream's records, from a position or a time, and go on as they come",
 		Long: `Prints the records of a stream as they stand in the journal. Without --from it begins
 at the end. --from takes a time in RFC 3339, or a position: an offset for each partition
-("120" for all, "0:120,1:88" for some), "start" or "end".`,
+("120" for all, "shop.changes/0@120,shop.changes/1@88" for some), "start" or "end".`,
 		Example: "  daybook tail shop.changes -f shop.yaml --where 'table == \"orders\"'\n  daybook tail web.access --from 2026-09-01T00:00:00Z --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -17,7 +17,16 @@ func Kinds() pipeline.Kinds {
 
 // Load reads and checks one pipeline file. It opens no connection.
 func Load(path string) (*pipeline.File, error) {
-	f, err := pipeline.LoadFile(path, Kinds())
+	return loaded(pipeline.LoadFile(path, Kinds()))
+}
+
+// lookAt is Load for the verbs that only look: whoever asks for the status at night does
+// not have the worker's environment.
+func lookAt(path string) (*pipeline.File, error) {
+	return loaded(pipeline.LookAtFile(path, Kinds()))
+}
+
+func loaded(f *pipeline.File, err error) (*pipeline.File, error) {
 	var missing *fs.PathError
 	if errors.As(err, &missing) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)

@@ -108,7 +108,7 @@ func cursors(ctx context.Context, o StatusOptions) (err error) {
 	if o.Where.File == "" {
 		return fmt.Errorf("%w: no worker runs on that journal: give its --http address, or --file for what the journal holds", ErrEnvironment)
 	}
-	f, err := Load(o.Where.File)
+	f, err := lookAt(o.Where.File)
 	if err != nil {
 		return err
 	}

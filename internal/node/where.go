@@ -31,7 +31,7 @@ func (w Where) config() (pipeline.JournalConfig, error) {
 		return pipeline.JournalConfig{}, fmt.Errorf("%w: give one of --file, --dir and --brokers", ErrConfig)
 	}
 	if w.File != "" {
-		f, err := Load(w.File)
+		f, err := lookAt(w.File)
 		if err != nil {
 			return pipeline.JournalConfig{}, err
 		}

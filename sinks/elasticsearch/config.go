@@ -92,6 +92,9 @@ func (c *Config) Into(target string) error {
 	if err != nil {
 		return err
 	}
+	if t.String() == live.String() {
+		return fmt.Errorf("%q is the live index", target)
+	}
 	if varies(t) || !varies(live) {
 		c.Index = target
 	} else {

@@ -45,3 +45,13 @@ func TestConfigIsCheckedBeforeItRuns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A shadow named as the live index is would take a stretch of the past into it.
+func TestTheLiveIndexIsNoShadow(t *testing.T) {
+	for _, index := range []string{"shop-{table}", "orders"} {
+		c := &elasticsearch.Config{Index: index}
+		if err := c.Into(index); err == nil || !strings.Contains(err.Error(), "is the live index") {
+			t.Errorf("into %s: got %v, want a refusal", index, err)
+		}
+	}
+}
