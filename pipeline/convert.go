@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -10,13 +11,37 @@ import (
 // stampHeaders are the most headers that toKafka adds.
 const stampHeaders = 5
 
+// timestamps says which event times a stream keeps as Kafka's timestamps. All others
+// stand in HeaderTime, and the timestamp is the append stamp.
+type timestamps struct {
+	none     bool  // the journal puts its own in their place
+	from, to int64 // µs
+}
+
+// timestamps returns the rule for what is appended now.
+func (s *StreamInfo) timestamps() timestamps {
+	t := timestamps{none: s.AppendTime, to: math.MaxInt64} // Kafka knows no time before 1970
+	now := time.Now()
+	if s.oldest > 0 {
+		t.from = max(now.Add(-s.oldest).UnixMicro(), 0)
+	}
+	if s.newest > 0 {
+		// Clocks differ: keep a little off the bound.
+		t.to = now.Add(s.newest - min(s.newest/10, time.Minute)).UnixMicro()
+	}
+	return t
+}
+
 // toKafka fills k with the record. headers is room for the record's own headers and
 // stampHeaders more; buf is room for their text. What is left of both is returned.
-// appendTime says that the journal will not keep the timestamp.
-func toKafka(k *kgo.Record, r *Record, appendTime bool, headers []kgo.RecordHeader, buf []byte) ([]kgo.RecordHeader, []byte) {
+func toKafka(k *kgo.Record, r *Record, times timestamps, headers []kgo.RecordHeader, buf []byte) ([]kgo.RecordHeader, []byte) {
 	k.Topic, k.Partition = r.Stream, r.Partition
 	k.Key, k.Value = r.Key, r.Value
-	k.Timestamp = time.UnixMicro(max(r.Time, 0)) // Kafka knows no time before 1970
+	outside := times.none || r.Time < times.from || r.Time > times.to
+	k.Timestamp = time.UnixMicro(r.Time)
+	if outside {
+		k.Timestamp = time.UnixMicro(r.Stamp)
+	}
 
 	n := 0
 	add := func(key string, value []byte) {
@@ -43,7 +68,7 @@ func toKafka(k *kgo.Record, r *Record, appendTime bool, headers []kgo.RecordHead
 	if r.Table != "" {
 		addText(HeaderTable, r.Table)
 	}
-	if appendTime || r.Time%1000 != 0 || r.Time < 0 {
+	if outside || r.Time%1000 != 0 {
 		addNumber(HeaderTime, r.Time)
 	}
 	for _, h := range r.Headers {

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Headers of the records in the dead-letter and late streams of a sink. Key, value,
-// time and all other headers are those of the record itself.
+// Headers of the records in the dead-letter and late streams of a sink. Key, value
+// and all other headers are those of the record itself; its time is in HeaderTime.
 const (
 	HeaderOriginStream    = "daybook.origin.stream"
 	HeaderOriginPartition = "daybook.origin.partition"
@@ -27,8 +27,8 @@ const keepAside = 90 * 24 * time.Hour
 // aside returns the record as it is kept in a stream beside the sink.
 func aside(stream, sink, reason string, r *Record, more ...kgo.RecordHeader) *kgo.Record {
 	k := &kgo.Record{}
-	toKafka(k, r, false, make([]kgo.RecordHeader, len(r.Headers)+stampHeaders), nil)
-	k.Topic, k.Partition = stream, 0
+	toKafka(k, r, timestamps{none: true}, make([]kgo.RecordHeader, len(r.Headers)+stampHeaders), nil)
+	k.Topic, k.Partition, k.Timestamp = stream, 0, time.Now() // how long it is kept goes by this
 	add := func(key, value string) {
 		k.Headers = append(k.Headers, kgo.RecordHeader{Key: key, Value: []byte(value)})
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/configs"
@@ -149,7 +148,7 @@ func sinkFile(sinks ...pipeline.SinkEntry) *pipeline.File {
 
 // fill appends records to a stream of the given partitions, with stamps as given or
 // else the time.
-func fill(t *testing.T, c *kfake.Cluster, stream string, parts int, records ...pipeline.Record) {
+func fill(t *testing.T, c brokers, stream string, parts int, records ...pipeline.Record) {
 	t.Helper()
 	j := open(t, c)
 	if _, err := j.Ensure(t.Context(), stream, parts); err != nil {
@@ -187,7 +186,7 @@ func fill(t *testing.T, c *kfake.Cluster, stream string, parts int, records ...p
 	}
 }
 
-func once(t *testing.T, c *kfake.Cluster, f *pipeline.File, change ...func(*pipeline.JournalOptions)) {
+func once(t *testing.T, c brokers, f *pipeline.File, change ...func(*pipeline.JournalOptions)) {
 	t.Helper()
 	if err := worker(t, f, open(t, c, change...), pipeline.WorkerOptions{Once: true}).Run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -89,8 +89,9 @@ func (e *emitter) emit(records []Record, bytes int64, resume Position) {
 	slab := make([]kgo.Record, len(fresh))
 	room := make([]kgo.RecordHeader, headers)
 	buf := make([]byte, 0, text)
+	times := e.stream.timestamps()
 	for i := range fresh {
-		room, buf = toKafka(&slab[i], &fresh[i], e.stream.AppendTime, room, buf)
+		room, buf = toKafka(&slab[i], &fresh[i], times, room, buf)
 		// The record's fate must not hang on the context of whoever emitted it: it is in
 		// the flight until the journal has answered.
 		e.client.Produce(context.Background(), &slab[i], done)

@@ -15,6 +15,9 @@ import (
 	"github.com/daybook-data/daybook/pipeline"
 )
 
+// brokers is a journal that tests reach by its addresses.
+type brokers interface{ ListenAddrs() []string }
+
 // cluster starts an empty journal that speaks the real protocol.
 func cluster(t *testing.T) *kfake.Cluster {
 	t.Helper()
@@ -27,7 +30,7 @@ func cluster(t *testing.T) *kfake.Cluster {
 }
 
 // open returns a client of the journal.
-func open(t *testing.T, c *kfake.Cluster, change ...func(*pipeline.JournalOptions)) *pipeline.Journal {
+func open(t *testing.T, c brokers, change ...func(*pipeline.JournalOptions)) *pipeline.Journal {
 	t.Helper()
 	o := pipeline.JournalOptions{Seeds: c.ListenAddrs()}
 	for _, f := range change {
@@ -81,7 +84,7 @@ func (c *cable) sever() {
 
 // contents returns the committed records of a stream, by partition, each in order;
 // none where there is no such stream.
-func contents(t *testing.T, c *kfake.Cluster, stream string) map[int32][]*kgo.Record {
+func contents(t *testing.T, c brokers, stream string) map[int32][]*kgo.Record {
 	t.Helper()
 	j := open(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

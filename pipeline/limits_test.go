@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
 
 // produce appends values to partition 0 as another program would.
-func produce(t *testing.T, c *kfake.Cluster, stream string, values ...string) {
+func produce(t *testing.T, c brokers, stream string, values ...string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {
@@ -116,11 +115,11 @@ func TestCursorInTheMiddleOfALongRecord(t *testing.T) {
 	}
 }
 
-func contentsFrom(t *testing.T, c *kfake.Cluster, stream string) []*kgo.Record {
+func contentsFrom(t *testing.T, c brokers, stream string) []*kgo.Record {
 	return contents(t, c, stream)[0]
 }
 
-func rawClient(t *testing.T, c *kfake.Cluster) *kgo.Client {
+func rawClient(t *testing.T, c brokers) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {

@@ -70,22 +70,27 @@ func TestStampsOfAllWritersRise(t *testing.T) {
 
 func TestRecordsSurviveTheWayThroughKafka(t *testing.T) {
 	t.Parallel()
-	for _, appendTime := range []bool{false, true} {
+	const at = 1_790_000_000_123_456
+	for _, times := range []timestamps{{to: 1 << 62}, {none: true}, {from: at + 1, to: 1 << 62}, {to: at - 1}} {
 		for _, r := range []Record{
-			{Stream: "s", Partition: 2, Key: []byte("k"), Value: []byte("v"), Time: 1_790_000_000_123_000, Stamp: 7, Source: "src", Position: "p", Table: "a.b",
+			{Stream: "s", Partition: 2, Key: []byte("k"), Value: []byte("v"), Time: at - 456, Stamp: 7, Source: "src", Position: "p", Table: "a.b",
 				Headers: []Header{{Key: "x", Value: []byte("y")}}},
-			{Stream: "s", Time: 1_790_000_000_123_456, Stamp: 8},
+			{Stream: "s", Time: at, Stamp: 8},
 			{Stream: "s", Time: -5_000, Stamp: 9, Value: []byte{}},
 			{Stream: "s", Time: -1, Stamp: 10, Headers: []Header{{Key: "", Value: nil}}},
 		} {
 			var k kgo.Record
-			toKafka(&k, &r, appendTime, make([]kgo.RecordHeader, len(r.Headers)+stampHeaders), nil)
+			toKafka(&k, &r, times, make([]kgo.RecordHeader, len(r.Headers)+stampHeaders), nil)
+			outside := times.none || r.Time < times.from || r.Time > times.to
+			if want := map[bool]int64{false: r.Time, true: r.Stamp}[outside]; k.Timestamp.UnixMicro() != want {
+				t.Errorf("%+v: timestamp %d, want %d", times, k.Timestamp.UnixMicro(), want)
+			}
 			k.Timestamp = k.Timestamp.Truncate(time.Millisecond) // as Kafka stores it
-			if appendTime {
+			if times.none {
 				k.Timestamp = time.Now()
 			}
 			if got := fromKafka(&k, interner{}); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", r) {
-				t.Errorf("append time %v: got %+v, want %+v", appendTime, got, r)
+				t.Errorf("%+v: got %+v, want %+v", times, got, r)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -34,6 +35,13 @@ type StreamInfo struct {
 	MaxMessage int
 	// AppendTime says that the journal replaces timestamps by its own.
 	AppendTime bool
+
+	// oldest and newest are how far a timestamp may lie before and after its append for
+	// the journal to take the record, and to keep it as long as others; 0 is any.
+	oldest, newest time.Duration
+	// byAppend says that retention goes by when a record was appended, whatever its
+	// timestamp: the journal is a Daybook.
+	byAppend bool
 }
 
 // streamSpec is what a stream is to be like where it is made.
@@ -107,7 +115,7 @@ func (j *Journal) create(ctx context.Context, s streamSpec) error {
 		config["retention.bytes"] = text(strconv.FormatInt(s.retain.Size, 10))
 	}
 	if s.mode != "" {
-		config["daybook.durability"] = text(s.mode)
+		config[settingDurability] = text(s.mode)
 	}
 	_, err := j.admin.CreateTopic(ctx, int32(s.partitions), -1, config, s.name)
 	return err
@@ -148,6 +156,7 @@ func (j *Journal) describe(ctx context.Context, info *StreamInfo) {
 	if err != nil || config.Err != nil {
 		return
 	}
+	retain := time.Duration(0)
 	for _, c := range config.Configs {
 		switch c.Key {
 		case "max.message.bytes":
@@ -156,8 +165,33 @@ func (j *Journal) describe(ctx context.Context, info *StreamInfo) {
 			}
 		case "message.timestamp.type":
 			info.AppendTime = c.MaybeValue() == "LogAppendTime"
+		case "message.timestamp.before.max.ms":
+			info.oldest = milliseconds(c.MaybeValue())
+		case "message.timestamp.after.max.ms":
+			info.newest = milliseconds(c.MaybeValue())
+		case "retention.ms":
+			retain = milliseconds(c.MaybeValue())
+		case settingDurability:
+			info.byAppend = true
 		}
 	}
+	// Kafka goes by timestamps in deciding what has expired: an import of old events
+	// would be gone before anyone has read it.
+	if !info.byAppend && retain > 0 && (info.oldest == 0 || retain/2 < info.oldest) {
+		info.oldest = retain / 2
+	}
+}
+
+// settingDurability is a setting that only a Daybook has.
+const settingDurability = "daybook.durability"
+
+// milliseconds reads a setting; 0 stands for no bound.
+func milliseconds(text string) time.Duration {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/int64(time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 // Streams returns the names of all streams, sorted.
@@ -196,6 +230,9 @@ func (j *Journal) FirstAfter(ctx context.Context, t time.Time, streams ...string
 func offsets(listed kadm.ListedOffsets, err error) (map[Partition]int64, error) {
 	if err == nil {
 		err = listed.Error()
+	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, fmt.Errorf("there is no such stream (`daybook streams` lists those that are there): %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking for offsets: %w", err)
