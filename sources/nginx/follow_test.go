@@ -271,10 +271,11 @@ func TestABurstIsReadThoughItsFileIsDeleted(t *testing.T) {
 	r.rename("access.log", "access.log.1")
 	r.write("access.log", line("last"))
 	r.remove("access.log.1")
-	r.until(func() bool { return len(r.journal.Records()) == lines+2 }, func() string { return fmt.Sprint(len(r.journal.Records()), " records") })
+	r.untilCounter("lines", lines+2)
+	r.stop()
 	got := r.texts()
-	if got[1] != "0" || got[lines] != fmt.Sprint(lines-1) || got[lines+1] != "last" {
-		t.Errorf("got %q ... %q, %q", got[1], got[lines], got[lines+1])
+	if len(got) != lines+2 || got[1] != "0" || got[lines] != fmt.Sprint(lines-1) || got[lines+1] != "last" {
+		t.Errorf("got %d records, the first %q, the last %q", len(got), got[1], got[len(got)-1])
 	}
 }
 
