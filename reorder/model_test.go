@@ -31,16 +31,16 @@ type outputs struct{ Main, Late, Quarantine []output }
 // step. It lets records go the moment the watermark passes them, knows no slots, no
 // settling and no restarts, and shares no code with the buffer.
 type model struct {
-	o                  reorder.Options
-	b, idle, hold      int64
-	live               map[string]bool // "partition\x00producer"
-	assigned           map[string]bool // live only since it was assigned
-	max, lastJ, silent map[string]int64
-	own                map[string]string // partition -> its own key
-	stamps             map[string]int64
-	held               []modelRecord
-	clock, w, top      int64
-	out                outputs
+	o             reorder.Options
+	b, idle, hold int64
+	live          map[string]bool // "partition\x00producer"
+	assigned      map[string]bool // live only since it was assigned
+	max, lastJ    map[string]int64
+	own           map[string]string // partition -> its own key
+	stamps        map[string]int64
+	held          []modelRecord
+	clock, w, top int64
+	out           outputs
 }
 
 type modelRecord struct {

@@ -188,8 +188,8 @@ func (p *place) path(name string, number uint64) string {
 }
 
 // escape makes any text one name that is neither hidden nor special, different for different texts. Bytes that can't
-// stand in a name become %XX, as does % itself; an empty text becomes a lone %; what is too long is cut and ends in a
-// hash of all of it.
+// stand in a name become %XX, as do % and ~; an empty text becomes a lone %; what is too long is cut and ends in ~ and
+// a hash of all of it.
 func escape(text string, limit int) string {
 	if text == "" {
 		return "%"
@@ -200,7 +200,7 @@ func escape(text string, limit int) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if r < ' ' || r == 0x7f || strings.ContainsRune(`/\%`, r) || r == utf8.RuneError && n == 1 || r == '.' && i == 0 {
+		if r < ' ' || r == 0x7f || strings.ContainsRune(`/\%~`, r) || r == utf8.RuneError && n == 1 || r == '.' && i == 0 {
 			for ; n > 0; n-- {
 				fmt.Fprintf(&b, "%%%02X", text[i])
 				i++

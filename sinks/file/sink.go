@@ -43,8 +43,8 @@ type Sink struct {
 	rejected []pipeline.Rejected
 	durable  map[string]bool // folders known to be there for good
 
-	waiting              string // what Flush failed with last
-	files, bytes, copied int64
+	waiting      string // what Flush failed with last
+	files, bytes int64
 }
 
 var (

@@ -124,6 +124,8 @@ func FuzzEscape(f *testing.F) {
 	for _, s := range []string{"", ".", "..", "a/b", "%", "\x00", "\xff", strings.Repeat("%", 300)} {
 		f.Add(s, s+"x")
 	}
+	long := strings.Repeat("long", 100)
+	f.Add(long, file.Escape(long))
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, y := file.Escape(a), file.Escape(b)
 		if x == "" || len(x) > 200 || strings.ContainsAny(x, "/\\\x00\n") || x[0] == '.' || !utf8.ValidString(x) {
