@@ -172,15 +172,22 @@ func (g *Group) current(memberID, instanceID string) (*member, error) {
 	return m, nil
 }
 
-// keep starts the member's session anew.
+// keep starts the member's session anew. A timer that has fired and waits for the lock
+// meanwhile is of the session before, and finds that it is no longer m.expiry.
 func (g *Group) keep(m *member) {
 	m.stop()
-	m.expiry = time.AfterFunc(m.session, func() { g.expire(m) })
+	var timer *time.Timer
+	timer = time.AfterFunc(m.session, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if m.expiry == timer {
+			g.expire(m)
+		}
+	})
+	m.expiry = timer
 }
 
 func (g *Group) expire(m *member) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.closed || g.members[m.id] != m {
 		return
 	}
