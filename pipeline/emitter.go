@@ -25,6 +25,11 @@ type emitter struct {
 	flight *flight
 	count  *sourceCounters
 	commit *committer // nil where appends are not in transactions
+	// anchored is closed once a checkpoint holds a position of the source; nil where one
+	// did before this run. Until then a crash would start the source anew, as the file
+	// says, and what it had begun to read could be gone (a rotated log, the end of the
+	// binlog at that moment): so the first Emit with a position waits.
+	anchored <-chan struct{}
 
 	// mu keeps the order of stamps that of appends. It is taken before flight.mu.
 	mu    sync.Mutex
@@ -52,9 +57,25 @@ func (e *emitter) Emit(ctx context.Context, records []Record, resume Position) e
 			e.commit.grown(bytes)
 		}
 		if last {
-			return nil
+			return e.anchor(ctx, resume)
 		}
 		records = records[n:]
+	}
+}
+
+// anchor waits, on the first run of a source, until its first position is kept.
+func (e *emitter) anchor(ctx context.Context, resume Position) error {
+	if e.anchored == nil || resume == "" {
+		return nil
+	}
+	if e.commit != nil {
+		e.commit.want()
+	}
+	select {
+	case <-e.anchored:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

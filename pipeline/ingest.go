@@ -54,6 +54,9 @@ type sourceRun struct {
 	cancel  context.CancelCauseFunc
 	saved   sourceCheckpoint
 	savedAt time.Time
+	// anchor is closed with the first checkpoint that holds a position; nil where there
+	// was one from the start.
+	anchor chan struct{}
 }
 
 // newIngest opens the source of an entry.
@@ -198,6 +201,10 @@ func (in *ingest) newRun(client *kgo.Client, stream StreamInfo, resumed resumed,
 		client: client, stream: stream, source: in.entry.Name, limit: valueLimit(stream),
 		stamps: in.journal.stamper(stream.Name), flight: r.flight, count: &in.count,
 		parts: newPartitioner(in.entry.PartitionBy, stream.Partitions), seen: resumed.seen,
+	}
+	if resumed.checkpoint.Position == "" {
+		r.anchor = make(chan struct{})
+		r.emitter.anchored = r.anchor
 	}
 	if in.journal.options.Remote {
 		r.emitter.commit = newCommitter(r.emitter)

@@ -89,6 +89,10 @@ func (in *ingest) save(ctx context.Context, r *sourceRun, c sourceCheckpoint) er
 		return err
 	}
 	r.saved, r.savedAt = c, time.Now()
+	if c.Position != "" && r.anchor != nil {
+		close(r.anchor)
+		r.anchor = nil
+	}
 	in.mu.Lock()
 	in.last = c
 	in.mu.Unlock()
