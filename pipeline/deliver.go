@@ -55,7 +55,7 @@ func newDeliver(j *Journal, f *File, entry *SinkEntry, o WorkerOptions) (*delive
 		d.where = w
 	}
 	for i := range f.Sources {
-		if f.Sources[i].Kind == "mysql" {
+		if f.Sources[i].changes {
 			d.changes[f.Sources[i].Stream] = true
 		}
 	}

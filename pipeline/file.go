@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-data/daybook/configs"
@@ -126,7 +127,8 @@ type SourceEntry struct {
 	Kind        string
 	Config      SourceConfig
 
-	kinds []SourceSpec
+	kinds   []SourceSpec
+	changes bool // see SourceSpec.Changes
 }
 
 // Fields declares what every source has, and the choice of its kind.
@@ -139,7 +141,10 @@ func (s *SourceEntry) Fields(d *configs.Fields) {
 	for i, k := range s.kinds {
 		choices[i] = configs.Choice{Key: k.Kind, Doc: k.Doc, New: func() configs.Section { return k.New() }}
 	}
-	d.OneOf("kind of source", choices, func(kind string, c configs.Section) { s.Kind, s.Config = kind, c.(SourceConfig) })
+	d.OneOf("kind of source", choices, func(kind string, c configs.Section) {
+		s.Kind, s.Config = kind, c.(SourceConfig)
+		s.changes = slices.ContainsFunc(s.kinds, func(k SourceSpec) bool { return k.Kind == kind && k.Changes })
+	})
 }
 
 // notInternal keeps users' records out of the streams that Daybook keeps for itself.

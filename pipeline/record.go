@@ -3,11 +3,12 @@ package pipeline
 // Names of the headers that Daybook puts on the records it appends. Readers of
 // the journal, ours and other Kafka clients, may rely on them.
 const (
-	HeaderStamp    = "daybook.stamp"    // append stamp J, decimal microseconds
-	HeaderSource   = "daybook.source"   // name of the source in its pipeline
-	HeaderPosition = "daybook.position" // the source's own id of the record
-	HeaderTable    = "daybook.table"    // "database.table" of a change
-	HeaderTime     = "daybook.time"     // event time in µs, where it is no whole millisecond
+	HeaderStamp    = "daybook.stamp"     // append stamp J, decimal microseconds
+	HeaderSource   = "daybook.source"    // name of the source in its pipeline
+	HeaderPosition = "daybook.position"  // the source's own id of the record
+	HeaderTable    = "daybook.table"     // "database.table" of a change
+	HeaderTime     = "daybook.time"      // event time in µs, where it is no whole millisecond
+	HeaderTimeFrom = "daybook.time_from" // where the event time is from, if not the record itself
 )
 
 // Header is a name and a value beside a record.

@@ -89,4 +89,7 @@ type SourceSpec struct {
 	Kind string // the key in the pipeline file
 	Doc  string // one sentence
 	New  func() SourceConfig
+	// Changes says that its records are changes of tables: their own order is never
+	// changed, and one that is late is delivered all the same.
+	Changes bool
 }

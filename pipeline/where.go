@@ -65,6 +65,9 @@ func whereError(err error) error {
 	if strings.Contains(e.Message, "invalid integer literal") || strings.Contains(e.Message, "value out of range") {
 		hint = `; write a number beyond 64 bits as number("...")`
 	}
+	if strings.Contains(e.Message, `Operator("=")`) {
+		hint = "; write == to compare"
+	}
 	return fmt.Errorf("column %d: %s%s", e.Column+1, strings.ToLower(e.Message[:1])+e.Message[1:], hint)
 }
 

@@ -250,3 +250,11 @@ func BenchmarkWhere(b *testing.B) {
 		}
 	}
 }
+
+func TestWhereTellsHowToCompare(t *testing.T) {
+	t.Parallel()
+	_, err := pipeline.CompileWhere(`table = "orders"`)
+	if err == nil || !strings.Contains(err.Error(), "write == to compare") {
+		t.Errorf("got %v, want the hint to write ==", err)
+	}
+}

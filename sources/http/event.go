@@ -9,10 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// headerTimeFrom says where a record's event time is from, where it is not from
-// the event itself.
-const headerTimeFrom = "daybook.time_from"
-
 // maxID bounds an id: every id within the window is kept in memory.
 const maxID = 256
 
@@ -70,7 +66,7 @@ func (r eventReader) read(elements []element, arrival time.Time, name func() str
 func (r eventReader) setTime(record *pipeline.Record, raw jsontext.Value, arrival time.Time, b *batch) error {
 	if raw == nil || raw.Kind() == 'n' {
 		record.Time = arrival.UnixMicro()
-		record.Headers = []pipeline.Header{{Key: headerTimeFrom, Value: []byte("arrival")}}
+		record.Headers = []pipeline.Header{{Key: pipeline.HeaderTimeFrom, Value: []byte("arrival")}}
 		b.arrivals++
 		return nil
 	}

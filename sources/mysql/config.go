@@ -61,6 +61,8 @@ func Spec() pipeline.SourceSpec {
 		Kind: "mysql",
 		Doc:  "Changes of MySQL or MariaDB tables: a snapshot of the rows that are there, then the row binlog.",
 		New:  func() pipeline.SourceConfig { return &Config{} },
+
+		Changes: true,
 	}
 }
 

@@ -17,10 +17,6 @@ const chunkSize = 256 << 10
 // lineWait is how long Once waits for the end of a line that was begun before.
 const lineWait = time.Second
 
-// headerTimeFrom says where a record's event time is from, where it is not from the
-// line itself.
-const headerTimeFrom = "daybook.time_from"
-
 // step reads one piece of a file and emits its lines. It reports whether there was
 // something to do.
 func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
@@ -177,10 +173,10 @@ func (w *follower) finish(s *series, f *file, line []byte, p parsed) pipeline.Re
 		f.time = p.time
 	case f.time > 0:
 		r.Time = f.time
-		r.Headers = []pipeline.Header{{Key: headerTimeFrom, Value: []byte("line before")}}
+		r.Headers = []pipeline.Header{{Key: pipeline.HeaderTimeFrom, Value: []byte("line before")}}
 	default:
 		r.Time = time.Now().UnixMicro()
-		r.Headers = []pipeline.Header{{Key: headerTimeFrom, Value: []byte("reading")}}
+		r.Headers = []pipeline.Header{{Key: pipeline.HeaderTimeFrom, Value: []byte("reading")}}
 	}
 	return r
 }
