@@ -78,6 +78,8 @@ type queue struct {
 
 	sent    chan *sentProposal
 	running sync.WaitGroup
+
+	full bool // the last proposal was refused for want of space; used by propose alone
 }
 
 // sentProposal is a proposal that raft has.
@@ -179,12 +181,28 @@ func (q *queue) take() (p *sentProposal, closed bool) {
 // send gives a proposal to raft. Disk space comes first: a full disk refuses here, where nothing was done yet.
 func (q *queue) send(m *member, p *sentProposal) *sentProposal {
 	data, err := m.journal.Propose(&p.Proposal)
+	q.noteSpace(m, err)
 	if err != nil {
 		return q.refuse(p, err)
 	}
 	p.future = m.raft.ApplyLog(raft.Log{Data: data}, 0)
 	p.withdraw = func() { m.journal.Withdraw(&p.Proposal) }
 	return p
+}
+
+// noteSpace tells the operator when the disk becomes full and when it has room again. Clients hear of neither: they get
+// an error to retry, and wait.
+func (q *queue) noteSpace(m *member, err error) {
+	full := errors.Is(err, storage.ErrDiskFull)
+	switch {
+	case full && !q.full:
+		m.o.Logger.Error("the disk is full: appends wait", "dir", m.o.Dir, "error", err)
+	case q.full && err == nil:
+		m.o.Logger.Info("the disk has room again: appends go on", "dir", m.o.Dir)
+	default:
+		return
+	}
+	q.full = full
 }
 
 // refuse answers a proposal that raft never gets.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -215,7 +217,11 @@ func TestReplicatedAloneShowsOnlyWhatIsFlushed(t *testing.T) {
 func TestAFullDiskRefusesAppendsAndResumes(t *testing.T) {
 	t.Parallel()
 	fsys := vfs.NewFaulty(vfs.OS{})
-	o := cluster.GroupOptions{Dir: t.TempDir(), Journal: storage.Options{SegmentBytes: 64 << 10, FS: fsys}}
+	said := &lockedBuffer{}
+	o := cluster.GroupOptions{
+		Dir: t.TempDir(), Journal: storage.Options{SegmentBytes: 64 << 10, FS: fsys},
+		Logger: slog.New(slog.NewTextHandler(said, nil)),
+	}
 	g := openGroup(t, o)
 	var acked []string
 	value := string(bytes.Repeat([]byte("v"), 1000))
@@ -253,6 +259,10 @@ func TestAFullDiskRefusesAppendsAndResumes(t *testing.T) {
 	}
 	if offset, err := put(g, 0, "resumed"); offset != int64(len(acked)) || err != nil {
 		t.Fatalf("after space was freed: got offset %d, %v; want %d", offset, err, len(acked))
+	}
+	// Full in each of three rounds, and once more after the restart; not once for each append.
+	if full, room := said.count("the disk is full"), said.count("the disk has room again"); full != 4 || room != 3 {
+		t.Errorf("the log says %d times that the disk is full and %d times that it has room again, want 4 and 3", full, room)
 	}
 	must(t, g.Close())
 	got := values(t, openGroup(t, o).Journal(), 0)
@@ -405,4 +415,22 @@ func idempotent(producer int64, sequence int32) []byte {
 	be.PutUint32(b[53:], uint32(sequence))
 	be.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return b
+}
+
+// lockedBuffer is a log that a test reads while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) count(what string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), what)
 }
