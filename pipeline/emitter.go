@@ -160,20 +160,16 @@ func (e *emitter) Flush(ctx context.Context) error {
 }
 
 // promised is a stamp below which all that was emitted is durable, and above which all
-// later records will be.
+// later records will be, with what was pending when it was given.
 type promised struct {
-	stamp int64
-	// pending are the positions that were still expected when the stamp was given;
-	// complete is false where they are too many for a checkpoint.
-	pending  []positionID
-	complete bool
+	stamp   int64
+	pending pending
 }
 
 // promise makes the promise.
 func (e *emitter) promise(ctx context.Context) (promised, error) {
 	e.mu.Lock()
-	p := promised{stamp: e.stamps.next()}
-	p.pending, p.complete = e.seen.pending()
+	p := promised{stamp: e.stamps.next(), pending: e.seen.pending()}
 	upTo := e.flight.opened()
 	e.mu.Unlock()
 	if e.commit != nil {

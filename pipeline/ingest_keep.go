@@ -62,9 +62,12 @@ func (in *ingest) keepOnce(ctx context.Context, r *sourceRun, closed bool) error
 		Pipeline: in.pipeline, Source: in.entry.Name, Stream: r.stream.Name, StreamID: r.stream.ID,
 		Stamp: promise.stamp, Ends: ends, Closed: closed,
 	})
-	c := sourceCheckpoint{StreamID: r.stream.ID, Position: durable.resume, Ends: durable.ends, Stamp: promise.stamp, Pending: promise.pending}
+	c := sourceCheckpoint{StreamID: r.stream.ID, Position: durable.resume, Ends: durable.ends, Stamp: promise.stamp, Pending: promise.pending.ids}
+	for p, o := range promise.pending.floor {
+		c.Ends[p] = min(c.Ends[p], o)
+	}
 	moved := c.Position != r.saved.Position || !maps.Equal(c.Ends, r.saved.Ends) || len(c.Pending) != len(r.saved.Pending)
-	if !promise.complete || !moved && time.Since(r.savedAt) < refreshEvery {
+	if !moved && time.Since(r.savedAt) < refreshEvery {
 		return frontierErr
 	}
 	return errors.Join(frontierErr, in.save(ctx, r, c))

@@ -121,7 +121,7 @@ func (in *ingest) readTail(ctx context.Context, r *resumed, stream StreamInfo, f
 			highest = max(highest, record.Stamp)
 		}
 		if record.Source == in.entry.Name && record.Position != "" {
-			r.seen.note(record.Position, record.Stamp)
+			r.seen.note(&record)
 		}
 		return nil
 	}

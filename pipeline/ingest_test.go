@@ -375,3 +375,55 @@ func TestLongPositionsSurvive(t *testing.T) {
 		}
 	}
 }
+
+// TestProcessKilledAgainAndAgainGetsOn kills a source long before it has met again what
+// the journal holds of it, over and over: each life must bring it further all the same.
+func TestProcessKilledAgainAndAgainGetsOn(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	const total = 3000
+	var emitted atomic.Int64
+	safe := func(upTo int) func(context.Context, pipeline.Position, pipeline.Emitter) error {
+		return func(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
+			n, _ := strconv.Atoi(string(from))
+			for end := min(n+upTo, total); n < end; n++ {
+				if err := out.Emit(ctx, []pipeline.Record{number(n)}, pipeline.Position(strconv.Itoa(n+1))); err != nil {
+					return err
+				}
+			}
+			emitted.Store(int64(n))
+			return nil
+		}
+	}
+	// The first life leaves a long tail behind a checkpoint at the beginning.
+	var wire cable
+	j := open(t, c, wire.plug)
+	w := worker(t, sourceFile(script{run: func(ctx context.Context, _ pipeline.Position, out pipeline.Emitter) error {
+		for n := range total / 2 {
+			if err := out.Emit(ctx, []pipeline.Record{number(n)}, ""); err != nil {
+				return err
+			}
+		}
+		if err := out.Flush(ctx); err != nil {
+			return err
+		}
+		emitted.Store(1)
+		<-ctx.Done()
+		return ctx.Err()
+	}}), j, pipeline.WorkerOptions{Grace: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "the tail is there", func() bool { return emitted.Load() == 1 })
+	wire.sever()
+	cancel()
+	<-ended
+	lives := 0
+	for ; emitted.Load() < total; lives++ {
+		if lives > 20 {
+			t.Fatalf("after %d lives it has got to %d", lives, emitted.Load())
+		}
+		once(t, c, sourceFile(script{run: safe(300)}))
+	}
+	checkNumbers(t, c, total)
+}
