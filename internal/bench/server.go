@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -44,6 +45,9 @@ func serverRun(ctx context.Context, o options) ([]result, error) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	}()
+	if err := awaitListening(ctx, addr); err != nil {
+		return nil, err
+	}
 	if err := createStream(ctx, addr); err != nil {
 		return nil, err
 	}
@@ -63,6 +67,23 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
+// awaitListening returns once the server accepts connections.
+func awaitListening(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
 func createStream(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -75,52 +96,84 @@ func createStream(ctx context.Context, addr string) error {
 	return errors.Join(err, r.Err)
 }
 
+// producers is how many clients append side by side: one client compresses for a broker in
+// one goroutine, and would be all that is measured.
+const producers = 2
+
 // appendRun sends the records and counts them in the journal afterwards.
 func appendRun(ctx context.Context, o options, addr string, pid int) (result, error) {
 	values := corpus(o.size)
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(benchStream),
-		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerBatchMaxBytes(1<<20),
-		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(100_000),
-		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(1<<20, false, false, nil)))
-	if err != nil {
-		return result{}, err
-	}
-	defer client.Close()
 	serverBefore, err := cpuOf(pid)
 	if err != nil {
 		return result{}, err
 	}
-	var failed atomic.Pointer[error]
 	clientBefore, start := ownCPU(), time.Now()
-	for i := range o.records {
-		client.Produce(ctx, &kgo.Record{Value: values[i%len(values)]}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed.CompareAndSwap(nil, &err)
-			}
-		})
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i := range producers {
+		group.Go(func() error { return produce(groupCtx, addr, values, o.records*(i+1)/producers-o.records*i/producers) })
 	}
-	if err := client.Flush(ctx); err != nil {
+	if err := group.Wait(); err != nil {
 		return result{}, err
 	}
 	r := result{name: "append", wall: time.Since(start), clientCPU: ownCPU() - clientBefore}
-	if err := failed.Load(); err != nil {
-		return result{}, *err
-	}
 	serverAfter, err := cpuOf(pid)
 	if err != nil {
 		return result{}, err
 	}
 	r.serverCPU = serverAfter - serverBefore
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, benchStream)
-	if err != nil {
+	if r.records, err = countEnds(ctx, addr); err != nil {
 		return result{}, err
 	}
-	ends.Each(func(l kadm.ListedOffset) { r.records += l.Offset })
 	if r.records != int64(o.records) {
 		return result{}, fmt.Errorf("%d records sent, %d in the journal", o.records, r.records)
 	}
 	r.bytes = r.records * int64(o.size)
 	return r, nil
+}
+
+// produce sends n records and waits until all are acknowledged.
+func produce(ctx context.Context, addr string, values [][]byte, n int) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(benchStream),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerBatchMaxBytes(1<<20),
+		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
+		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(1<<20, false, false, nil)))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var failed atomic.Pointer[error]
+	done := func(_ *kgo.Record, err error) {
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+		}
+	}
+	records := make([]kgo.Record, n) // one allocation: the client is not what is measured
+	for i := range records {
+		records[i].Value = values[i%len(values)]
+		client.Produce(ctx, &records[i], done)
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// countEnds counts the records in the stream.
+func countEnds(ctx context.Context, addr string) (n int64, err error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, benchStream)
+	if err != nil {
+		return 0, err
+	}
+	ends.Each(func(l kadm.ListedOffset) { n += l.Offset })
+	return n, ends.Error()
 }
 
 // fetchRun reads the stream from its start and checks every record's size.
