@@ -28,4 +28,16 @@
 //     shows through a connection in UTC (value.go and select.go share the encoders).
 //  5. What can't be decoded, or is missing from the log, stops the source with a
 //     *pipeline.StopError; nothing is skipped.
+//
+// # What the server has to grant
+//
+// The account needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the captured
+// tables. The server must log rows (binlog_format=ROW) and all of each row
+// (binlog_row_image=FULL, no binlog_row_value_options). binlog_row_metadata=FULL is
+// not needed, but lets the source go on where a statement that it can't follow has
+// changed a table and the server's present definition is newer still.
+//
+// The snapshot takes no lock on MySQL with GTIDs and on MariaDB. On MySQL without
+// GTIDs each chunk is read FOR SHARE, which writers of the same rows may wait for, as
+// long as that one SELECT takes.
 package mysql

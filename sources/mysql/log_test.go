@@ -242,7 +242,7 @@ func TestPurgeWhileTheJournalIsFull(t *testing.T) {
 			run := r.start(nil)
 			r.await("the start", func() bool { return run.source.Report().Phase == "live" })
 			unblock := run.out.Block()
-			for i := range 40 { // more than the buffers between hold
+			for i := range 20 { // more than the buffers between hold
 				r.exec(fmt.Sprintf("INSERT INTO p SELECT %d + seq, REPEAT('x', 1900), 0 FROM (WITH RECURSIVE s(seq) AS (SELECT 0 UNION ALL SELECT seq + 1 FROM s WHERE seq < 499) SELECT seq FROM s) q", i*1000), "FLUSH BINARY LOGS")
 			}
 			files := slices.Collect(r.logFiles())
@@ -253,7 +253,7 @@ func TestPurgeWhileTheJournalIsFull(t *testing.T) {
 				case <-run.done:
 					return true
 				default:
-					return len(r.journal.Records()) == 40*500
+					return len(r.journal.Records()) == 20*500
 				}
 			})
 			run.stop()

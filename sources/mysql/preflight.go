@@ -16,7 +16,7 @@ import (
 // preflight checks what has to be right before the first event is read.
 func (s *Source) preflight(ctx context.Context, r *reader) error {
 	v, err := r.srv.variables(ctx, "log_bin", "binlog_format", "binlog_row_image", "binlog_row_value_options", "binlog_row_metadata",
-		"binlog_expire_logs_seconds", "expire_logs_days", "server_id", "log_replica_updates", "log_slave_updates")
+		"binlog_expire_logs_seconds", "expire_logs_days", "server_id", "log_replica_updates", "log_slave_updates", "binlog_alter_two_phase")
 	if err != nil {
 		return err
 	}
@@ -33,6 +33,8 @@ func (s *Source) preflight(ctx context.Context, r *reader) error {
 		return stop("incomplete-rows", "binlog_row_image", "FULL")
 	case v["binlog_row_value_options"] != "":
 		return stop("incomplete-rows", "binlog_row_value_options", "''")
+	case v["binlog_alter_two_phase"] == "ON": // then an ALTER is logged before it has happened, and again after
+		return stop("alter-two-phase", "binlog_alter_two_phase", "OFF")
 	case fmt.Sprint(serverID(s.cfg.ServerID, s.name, false)) == v["server_id"]:
 		return &pipeline.StopError{Code: "server-id-taken", Where: s.cfg.Addr, Err: fmt.Errorf("server_id %s is the server's own", v["server_id"]), Fix: "give the source another server_id, or none"}
 	}

@@ -11,11 +11,12 @@ import (
 
 // progress is what Report shows. The reader writes it, anyone may read it.
 type progress struct {
-	records, transactions, statements, truncates, reconnects atomic.Int64
+	records, transactions, statements, truncates atomic.Int64
 
 	mu       sync.Mutex // guards the fields below
 	phase    string
 	at       place
+	logged   uint32    // when the last transaction was logged, in seconds
 	caughtUp time.Time // when the server last had nothing more to send
 	table    string    // being read by the snapshot
 	chunks   int
@@ -30,10 +31,10 @@ func (p *progress) setPhase(phase string) {
 	p.mu.Unlock()
 }
 
-func (p *progress) emitted(records int, at place) {
+func (p *progress) emitted(records int, at place, logged uint32) {
 	p.records.Add(int64(records))
 	p.mu.Lock()
-	p.at = at
+	p.at, p.logged = at, logged
 	p.mu.Unlock()
 }
 
@@ -83,8 +84,8 @@ func (p *progress) report() pipeline.Report {
 			r.Detail += fmt.Sprintf("; %d tables to go", p.left-1)
 		}
 	}
-	if !p.caughtUp.IsZero() {
-		r.Lag = time.Since(p.caughtUp)
+	if p.logged != 0 && time.Since(p.caughtUp) > time.Second {
+		r.Lag = max(0, time.Since(time.Unix(int64(p.logged), 0)))
 	}
 	return r
 }

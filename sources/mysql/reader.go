@@ -44,6 +44,7 @@ type reader struct {
 	batch    batch
 	placed   time.Time // when a position was last emitted
 	now      int64     // wall clock in ms, for the envelope; read once an event
+	logged   uint32    // when the last transaction was logged, in seconds
 
 	prepared map[string]*preparedXA
 	snap     *snapshot // nil when there is none, or none any more
@@ -269,6 +270,7 @@ func (r *reader) commit(h *replication.EventHeader) error {
 		r.done.add(r.tx.gtid)
 	}
 	r.tx = transaction{id: r.tx.id[:0]}
+	r.logged = h.Timestamp
 	r.see.transactions.Add(1)
 	if err := r.boundary(); err != nil {
 		return err
@@ -286,8 +288,10 @@ func (r *reader) boundary() error {
 	}
 	// The protocol can't resume beyond 4 GiB, and there is a new file soon.
 	if r.at.Pos < 1<<32 && len(r.prepared) == 0 {
-		r.safe = mark{r.at, r.fileTime}
-		r.moved, r.beyond = true, false
+		if here := (mark{r.at, r.fileTime}); here != r.safe {
+			r.safe, r.moved = here, true
+		}
+		r.beyond = false
 	} else {
 		r.beyond = true
 	}
@@ -379,7 +383,7 @@ func (r *reader) emit() error {
 	if position != "" {
 		r.moved, r.placed = false, time.Now()
 	}
-	r.see.emitted(len(records), r.safe.place)
+	r.see.emitted(len(records), r.safe.place, r.logged)
 	return nil
 }
 

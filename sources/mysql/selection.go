@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ func newSelection(patterns []string, fold bool) (*selection, error) {
 		}
 	}
 	if len(s.take) == 0 {
-		return nil, fmt.Errorf("table patterns %q select nothing: at least one must not begin with !", patterns)
+		return nil, fmt.Errorf("table patterns %q select nothing: all of them take away", patterns)
 	}
 	return s, nil
 }
@@ -44,7 +45,7 @@ func compilePattern(p string, fold bool) (*regexp.Regexp, error) {
 	} else {
 		db, table, ok := strings.Cut(p, ".")
 		if !ok || db == "" || table == "" {
-			return nil, fmt.Errorf("want database.table, with * and ? as wildcards, or /regular expression/")
+			return nil, errors.New("want database.table with * and ? as wildcards, or an expression between slashes")
 		}
 		expr = globExpr(db) + `\.` + globExpr(table)
 	}

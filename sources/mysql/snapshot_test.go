@@ -84,12 +84,12 @@ func (r *rig) transaction(ctx context.Context, rng *rand.Rand, table string, max
 	return tx.Commit()
 }
 
-// kills is how often the crash tests kill; nightly runs set more.
+// kills is how often the crash tests kill, all modes together; nightly runs set more.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("DAYBOOK_KILLS")); err == nil {
 		return n
 	}
-	return 50
+	return 75
 }
 
 // T23: killed at any moment of the snapshot, with writers at work, what the sinks get
@@ -106,7 +106,7 @@ func TestSnapshotSurvivesKills(t *testing.T) {
 		r.insertRows("z", 1, 200)
 		stopWriters := r.writers("k", 2, 4000)
 		cut := 0
-		for range kills() {
+		for range kills() / 3 {
 			run := r.start(rng)
 			switch rng.IntN(3) {
 			case 0:
@@ -135,7 +135,7 @@ func TestSnapshotSurvivesKills(t *testing.T) {
 		}
 		r.equal("k", "z")
 		r.onePerPosition()
-		t.Logf("%d kills, %d of them inside the snapshot; %d records", kills(), cut, len(r.journal.Records()))
+		t.Logf("%d kills, %d of them inside the snapshot; %d records", kills()/3, cut, len(r.journal.Records()))
 		if cut == 0 {
 			t.Error("no kill hit the snapshot")
 		}
@@ -276,7 +276,7 @@ func TestSnapshotOfAllKinds(t *testing.T) {
 func TestSnapshotOfLongRows(t *testing.T) {
 	r := newRig(t, pool.MySQL(t))
 	r.exec("CREATE TABLE l (id INT PRIMARY KEY, v LONGTEXT, n INT)", "INSERT INTO l VALUES (1, '', 0)")
-	for i := 2; i <= 60; i++ {
+	for i := 2; i <= 30; i++ {
 		r.exec(fmt.Sprintf("INSERT INTO l VALUES (%d, REPEAT('%c', 1500000), 0)", i, 'a'+i%26))
 	}
 	r.once()

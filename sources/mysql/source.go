@@ -118,6 +118,7 @@ func (s *Source) stream(ctx context.Context, r *reader) error {
 	} else {
 		s.see.setPhase("snapshot")
 	}
+	s.see.emitted(0, r.safe.place, 0)
 	err := r.dumpAs(r, "").run(ctx, r.safe.place, r.done)
 	switch {
 	case errors.Is(err, errStopped):
