@@ -18,16 +18,20 @@ type timestamps struct {
 	from, to int64 // µs
 }
 
+// latestTimestamp is in the year 2262: the client counts a timestamp in nanoseconds on its
+// way to milliseconds, and would turn a later one into another century.
+const latestTimestamp = math.MaxInt64 / 1000
+
 // timestamps returns the rule for what is appended now.
 func (s *StreamInfo) timestamps() timestamps {
-	t := timestamps{none: s.AppendTime, to: math.MaxInt64} // Kafka knows no time before 1970
+	t := timestamps{none: s.AppendTime, to: latestTimestamp} // Kafka knows no time before 1970
 	now := time.Now()
 	if s.oldest > 0 {
 		t.from = max(now.Add(-s.oldest).UnixMicro(), 0)
 	}
 	if s.newest > 0 {
 		// Clocks differ: keep a little off the bound.
-		t.to = now.Add(s.newest - min(s.newest/10, time.Minute)).UnixMicro()
+		t.to = min(now.Add(s.newest-min(s.newest/10, time.Minute)).UnixMicro(), latestTimestamp)
 	}
 	return t
 }

@@ -64,5 +64,9 @@ func (j *Journal) follow(ctx context.Context, stream string, from map[int32]int6
 	}
 }
 
-// IsInternal reports whether a stream is one that Daybook keeps for itself.
-func IsInternal(stream string) bool { return strings.HasPrefix(stream, "daybook.") }
+// IsInternal reports whether a stream is one that Daybook keeps for itself. What was put
+// aside, dead letters and late records, is the user's.
+func IsInternal(stream string) bool {
+	return strings.HasPrefix(stream, "daybook.") &&
+		!strings.HasPrefix(stream, deadPrefix) && !strings.HasPrefix(stream, latePrefix)
+}

@@ -96,6 +96,26 @@ func TestRecordsSurviveTheWayThroughKafka(t *testing.T) {
 	}
 }
 
+// An app's "never" is often the last second of the year 9999.
+func TestEveryYearSurvivesTheClient(t *testing.T) {
+	t.Parallel()
+	for _, info := range []StreamInfo{{}, {AppendTime: true}, {newest: 1<<63 - 1}} {
+		for _, at := range []string{"9999-12-31T23:59:59.999999Z", "2262-04-11T23:47:16.854776Z", "2262-04-11T23:47:16Z", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z"} {
+			when, err := time.Parse(time.RFC3339Nano, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := Record{Stream: "s", Time: when.UnixMicro(), Stamp: 1_790_000_000_000_000}
+			var k kgo.Record
+			toKafka(&k, &r, info.timestamps(), make([]kgo.RecordHeader, stampHeaders), nil)
+			k.Timestamp = time.UnixMilli(k.Timestamp.UnixNano() / 1e6) // as kgo puts it on the wire
+			if got := fromKafka(&k, nil); got.Time != r.Time {
+				t.Errorf("%s comes back as %s", at, time.UnixMicro(got.Time).UTC())
+			}
+		}
+	}
+}
+
 func TestFlightKnowsWhatIsDurable(t *testing.T) {
 	t.Parallel()
 	var failed error

@@ -39,3 +39,14 @@ func TestParsePlace(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasPutAsideIsTheUsers(t *testing.T) {
+	for stream, internal := range map[string]bool{
+		pipeline.CheckpointStream: true, pipeline.FrontierStream: true, "daybook.whatever": true,
+		pipeline.DeadStream("shop", "search"): false, pipeline.LateStream("shop", "search"): false, "shop.changes": false,
+	} {
+		if got := pipeline.IsInternal(stream); got != internal {
+			t.Errorf("%s: internal is %v, want %v", stream, got, internal)
+		}
+	}
+}

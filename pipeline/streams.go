@@ -20,11 +20,17 @@ const (
 	FrontierStream   = "daybook.frontier"    // how far sources got, see frontier
 )
 
+// What a sink's records that were put aside are named by.
+const (
+	deadPrefix = "daybook.dead."
+	latePrefix = "daybook.late."
+)
+
 // DeadStream returns the stream of the records that a sink's destination refused.
-func DeadStream(pipeline, sink string) string { return "daybook.dead." + pipeline + "." + sink }
+func DeadStream(pipeline, sink string) string { return deadPrefix + pipeline + "." + sink }
 
 // LateStream returns the stream of the records that came too late for a sink.
-func LateStream(pipeline, sink string) string { return "daybook.late." + pipeline + "." + sink }
+func LateStream(pipeline, sink string) string { return latePrefix + pipeline + "." + sink }
 
 // StreamInfo is what a client needs to know of a stream.
 type StreamInfo struct {
