@@ -71,6 +71,7 @@ func TestReplayDeliversExactlyTheStretch(t *testing.T) {
 		{stamp(8), stamp(15), "a10 a12 a8 b9.9995", false},
 		{stamp(100), "", "", false},
 		{stamp(8), stamp(15), "a10 a8 b9.9995", true}, // a12 would be late
+		{stamp(15), "", "a20 b15", true},              // a12 comes late, and does not belong to it
 		{"numbers/0@1,numbers/1@1", "", "a10 a12 a20 a8 b15 b9.9995", false},
 		{"numbers/0@1,numbers/1@1", "numbers/0@3,numbers/1@2", "a10 a8 b15", false},
 	}
@@ -95,7 +96,7 @@ func TestReplayDeliversExactlyTheStretch(t *testing.T) {
 		if got := sortedValues(s.shadow.all()); got != cs.want {
 			t.Errorf("from %s to %s: got %s, want %s", cs.from, cs.to, got, cs.want)
 		}
-		if last.Done != last.Total || last.Delivered != int64(s.shadow.count()) || last.State != pipeline.StateDone {
+		if last.Done != last.Total || last.Delivered != int64(s.shadow.count()) || last.State != pipeline.StateDone || last.Late != 0 {
 			t.Errorf("from %s to %s: progress at the end is %+v", cs.from, cs.to, last)
 		}
 		if s.live.count() != 0 || *s.into != "shadow" || s.env.Epoch != 3 {

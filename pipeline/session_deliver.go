@@ -15,6 +15,9 @@ var _ releaser = (*session)(nil)
 func (s *session) deliver(ctx context.Context, r released) error {
 	s.out.taken++
 	if r.side != "" {
+		if s.within != nil && !s.within(&Delivery{Record: r.record.Record}) {
+			return nil
+		}
 		return s.keepLate(r)
 	}
 	if r.record.broken != "" {
