@@ -77,6 +77,9 @@ func (f *flight) open(n int, bytes int64, resume Position) *span {
 		}
 		return nil
 	}
+	if n == 0 {
+		bytes = 0 // nothing is on the way that an acknowledgement could take off again
+	}
 	f.last++
 	s := &span{number: f.last, open: n, bytes: bytes, resume: resume}
 	f.spans = append(f.spans, s)

@@ -116,6 +116,33 @@ func TestEveryYearSurvivesTheClient(t *testing.T) {
 	}
 }
 
+// A long transaction that the journal holds in part is read again from its beginning, and
+// none of its records is fresh for a long time: they must not fill the flight.
+func TestRepeatsTakeNoRoomInFlight(t *testing.T) {
+	t.Parallel()
+	f := newFlight("start", map[int32]int64{0: 0}, false, func(error) {})
+	full := func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // room is there at once, or not at all
+		return f.room(ctx, maxInFlight)
+	}
+	for range 3 {
+		f.open(0, maxInFlight, "")
+		if err := full(); err != nil || f.onTheWay() != 0 {
+			t.Fatalf("%d bytes are on the way after repeats alone: %v", f.onTheWay(), err)
+		}
+	}
+	s := f.open(1, maxInFlight, "")
+	f.open(0, maxInFlight, "")
+	if err := full(); err == nil {
+		t.Error("there is room behind a full flight")
+	}
+	f.ack(s, 0, 0, nil)
+	if err := full(); err != nil || f.onTheWay() != 0 {
+		t.Errorf("%d bytes are on the way at the end: %v", f.onTheWay(), err)
+	}
+}
+
 func TestFlightKnowsWhatIsDurable(t *testing.T) {
 	t.Parallel()
 	var failed error
