@@ -43,7 +43,7 @@ func openStore(dir string, advertised string, log *slog.Logger) (*store, error) 
 	switch {
 	case errors.As(err, &locked):
 		return nil, fmt.Errorf("%w: %w: a journal is open in one process at a time", ErrEnvironment, err)
-	case errors.Is(err, os.ErrPermission):
+	case unwritable(err):
 		return nil, fmt.Errorf("%w: %w", ErrEnvironment, err)
 	case err != nil:
 		return nil, err

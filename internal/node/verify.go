@@ -98,6 +98,9 @@ func claim(dir string) (release func(), err error) {
 	if errors.As(err, &locked) {
 		return nil, fmt.Errorf("%w: %w: stop it first, or copy the folder and look at the copy", ErrEnvironment, err)
 	}
+	if unwritable(err) {
+		return nil, fmt.Errorf("%w: %w: a journal is locked while it is looked at; copy the folder and look at the copy", ErrEnvironment, err)
+	}
 	if err != nil {
 		return nil, err
 	}
