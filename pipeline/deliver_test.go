@@ -288,8 +288,8 @@ func TestKilledWorkerDeliversEachRecordOnce(t *testing.T) {
 		cancel()
 		<-ended
 		j.Close()
-		if emitted.Load() == total {
-			break
+		if emitted.Load() == total || lives == 25 {
+			break // what is left comes in one go
 		}
 	}
 	f := sourceFile(script{run: counting(total, &emitted)}, partitions(2))
