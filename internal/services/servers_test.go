@@ -70,15 +70,17 @@ func (l lifecycle) test(t *testing.T) {
 	}
 }
 
+// refused waits until nobody accepts connections at addr: the kernel closes the socket of
+// a killed child (nginx's worker) a moment after the parent is gone.
 func refused(t *testing.T, addr string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err == nil {
-		t.Errorf("%s accepts connections after its server has ended", addr)
-		if err := conn.Close(); err != nil {
-			t.Error(err)
+	eventually(t, addr+" refuses connections after its server has ended", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
 		}
-	}
+		return err != nil
+	})
 }
 
 func port(t *testing.T, addr string) int {
