@@ -40,6 +40,8 @@ func load(path string, root Section, withoutSecrets bool) error {
 }
 
 // Decode decodes data into root; name stands for the file in problems.
+//
+// Guarantee 18.
 func Decode(name string, data []byte, root Section) error {
 	return decode(&decoder{file: name}, data, root)
 }

@@ -14,6 +14,8 @@ import (
 
 // Secret holds a password or token. Whatever prints it prints ***; only Reveal
 // gives the value. The zero Secret is none.
+//
+// Guarantee 17.
 type Secret struct {
 	// value is behind a pointer because fmt can't call methods on an unexported field
 	// of another struct: it prints what it finds there, which is then an address.

@@ -25,6 +25,8 @@ const (
 const keepAside = 90 * 24 * time.Hour
 
 // aside returns the record as it is kept in a stream beside the sink.
+//
+// Guarantee 16.
 func aside(stream, sink, reason string, r *Record, more ...kgo.RecordHeader) *kgo.Record {
 	k := &kgo.Record{}
 	toKafka(k, r, timestamps{none: true}, make([]kgo.RecordHeader, len(r.Headers)+stampHeaders), nil)

@@ -16,6 +16,8 @@ type resumed struct {
 
 // resume finds out where the source goes on and what the journal holds behind its
 // checkpoint.
+//
+// Guarantee 6.
 func (in *ingest) resume(ctx context.Context, stream StreamInfo) (resumed, error) {
 	group := sourceGroup(in.pipeline, in.entry.Name)
 	c, ok, err := in.journal.loadSource(ctx, group, stream.Name)

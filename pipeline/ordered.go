@@ -110,6 +110,8 @@ func (s *ordered) ended(p Partition) {
 
 // release keeps C1: records enter the reorderer in canonical order, and the frontier
 // moves its clock where there are none.
+//
+// Guarantee 13.
 func (s *ordered) release(ctx context.Context, out releaser) error {
 	if !s.fresh {
 		return nil

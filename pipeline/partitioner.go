@@ -20,6 +20,8 @@ func newPartitioner(by string, partitions int) *partitioner {
 }
 
 // choose returns the partition of a record.
+//
+// Guarantee 7.
 func (p *partitioner) choose(r *Record) int32 {
 	if p.n == 1 {
 		return 0

@@ -56,6 +56,8 @@ type Replay struct {
 //     hold every record twice.
 //
 // Anything else goes into a shadow. NewReplay changes the sink's section of f.
+//
+// Guarantee 15.
 func NewReplay(f *File, j *Journal, o ReplayOptions) (*Replay, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -19,6 +19,8 @@ func (s *session) flush(ctx context.Context) error {
 // flushTo makes all that was written durable under the given mark. It tries until it
 // succeeds, the sink stops or ctx ends; meanwhile nothing is read, so that a sink that
 // is down costs no memory.
+//
+// Guarantee 10.
 func (s *session) flushTo(ctx context.Context, m mark) error {
 	if err := s.write(ctx); err != nil {
 		return err

@@ -92,6 +92,8 @@ func (w *Worker) wants(name string) bool {
 // Run runs until ctx ends, everything is done (Once) or nothing runs any more. The
 // error is nil where all was done, and joins those of the sources and sinks that
 // stopped, which the others outlived.
+//
+// Guarantee 14.
 func (w *Worker) Run(ctx context.Context) error {
 	errs := make([]error, len(w.sources)+len(w.sinks))
 	var sources, sinks sync.WaitGroup

@@ -53,6 +53,8 @@ func (j *Journal) StoreLog(log *raft.Log) error { return j.StoreLogs([]*raft.Log
 // StoreLogs implements raft.LogStore. On the leader the entries are proposals made by Propose, and here their batches
 // get their offsets; on a follower each brings its frame in Extensions, which is checked and stored as it is. Any error
 // but ErrDiskFull makes the journal read-only.
+//
+// Guarantees 1 and 2: what returns from here is stable (durable) and in its final order.
 func (j *Journal) StoreLogs(logs []*raft.Log) error {
 	j.wmu.Lock()
 	defer j.wmu.Unlock()

@@ -162,6 +162,8 @@ func (j *Journal) Err() error {
 func (j *Journal) Failed() <-chan struct{} { return j.failedCh }
 
 // fail makes the journal read-only and returns the error that did it, which is the first one.
+//
+// Guarantee 4.
 func (j *Journal) fail(err error) error {
 	if j.failed.CompareAndSwap(nil, &failure{err: err}) {
 		close(j.failedCh)

@@ -45,6 +45,8 @@ func (c *Chunk) buffer(n int) []byte {
 // is any. Batches at or beyond the offset limit are left out; a negative limit is the committed end. At the end the
 // chunk is empty. The errors are a *RangeError, a *DamageError, or that of the disk; batches before a damaged one are
 // returned without an error.
+//
+// Guarantee 3: the checksum is checked here, on every read.
 func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64) (*Chunk, error) {
 	r := reading{j: j, partition: partition, offset: offset, limit: limit, room: maxBytes}
 	c := &Chunk{Next: offset, pool: &j.buffers}

@@ -7,6 +7,8 @@ import (
 )
 
 // recover opens the files and builds the index. The numbers are those of the procedure in FORMAT.md.
+//
+// Guarantee 3.
 func (j *Journal) recover() error {
 	var err error
 	var fresh bool

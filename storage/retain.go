@@ -45,6 +45,8 @@ func (x *index) bytes() (n int64) {
 // Retain removes the segments at the front that retention no longer keeps, and returns how many those were. Nothing is
 // removed that raft has not applied or that a reader holds. Age is by the time of the append, so what a record says of
 // itself cannot keep a segment or lose it.
+//
+// Guarantee 5.
 func (j *Journal) Retain() (removed int, err error) {
 	j.wmu.Lock()
 	defer j.wmu.Unlock()

@@ -9,6 +9,8 @@ import (
 // appendOperation appends an operation to the body of a bulk request. The document is
 // copied as it stands, except that line feeds between its values, which would end it for
 // Elasticsearch, are left out. index is the name that Elasticsearch has for the place's.
+//
+// Guarantee 11.
 func appendOperation(body []byte, o *operation, index string) []byte {
 	if o.kind == put {
 		body = append(body, `{"index":{"_index":`...)

@@ -14,6 +14,8 @@ import (
 )
 
 // publish is steps 4 and 5 of a flush, and step 3 of the recovery: it can be begun again at any point.
+//
+// Guarantee 12.
 func (s *Sink) publish(ctx context.Context, files []entry) error {
 	touched := map[string]bool{}
 	var folders []string

@@ -12,6 +12,8 @@ import (
 
 // apply sends changes in one pipeline and judges each reply. It returns those that are
 // to be sent again, in order, with the reason; versions make their order safe.
+//
+// Guarantee 11.
 func (s *Sink) apply(ctx context.Context, changes []change) (left []change, err error) {
 	left, err = s.send(ctx, changes)
 	if len(left) > 0 && judge(err) == noScript {

@@ -76,6 +76,8 @@ func (a *appender) waiting(first *submission) []*submission {
 }
 
 // commit returns nil once all of the group is durable.
+//
+// Guarantee 9.
 func commit(ctx context.Context, group []*submission, out pipeline.Emitter) error {
 	for _, s := range group {
 		if err := out.Emit(ctx, s.records, resume); err != nil {

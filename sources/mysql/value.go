@@ -10,6 +10,8 @@ import (
 // valueCodec writes the values of one column as JSON, from the form they have in
 // the binary log (fromLog) and from the text of a SELECT (fromText, in select.go).
 // Both end in the same append functions, which is what makes the phases agree.
+//
+// Guarantee 8.
 type valueCodec struct {
 	kind     byte // type in the binary log
 	meta     uint16
