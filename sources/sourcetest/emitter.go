@@ -147,7 +147,7 @@ func (e *Emitter) append(r *pipeline.Record) {
 		e.known[r.Position] = len(j.entries)
 	}
 	j.stamp++
-	r.Stamp, r.Source, r.Partition = j.stamp, "test", partitionOf(r.Position)
+	r.Stamp, r.Source, r.Partition = j.stamp, "test", partitionOf(r)
 	j.entries = append(j.entries, entry{record: clone(*r), handed: *r})
 }
 

@@ -130,8 +130,12 @@ func (j *Journal) pick(rng *rand.Rand) checkpoint {
 	return j.checkpoints[n-1-back]
 }
 
-func partitionOf(position string) int32 {
+// partitionOf is that of `partition_by: key`: records of one key keep their order.
+func partitionOf(r *pipeline.Record) int32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(position))
+	_, _ = h.Write(r.Key)
+	if r.Key == nil {
+		_, _ = h.Write([]byte(r.Position))
+	}
 	return int32(h.Sum32() % partitions)
 }
