@@ -317,6 +317,7 @@ func (r *rig) equal(tables ...string) {
 
 func (r *rig) diff(table string) string {
 	got, want := r.state(table), r.selected(table)
+	history := ""
 	keys := make([]string, 0, len(want))
 	for k := range want {
 		keys = append(keys, k)
@@ -331,6 +332,9 @@ func (r *rig) diff(table string) string {
 		for name, w := range want[k] {
 			if g, there := got[k][name]; !there || !sameValue(g, w) {
 				out = append(out, fmt.Sprintf("%s %s: got %v, SELECT shows %v", k, name, g, w))
+				if history == "" {
+					history = r.history(table, k)
+				}
 			}
 		}
 		if len(got[k]) != len(want[k]) {
@@ -342,10 +346,25 @@ func (r *rig) diff(table string) string {
 			out = append(out, "too much: "+k)
 		}
 	}
+	if history != "" {
+		out = append(out, history)
+	}
 	if len(out) > 20 {
 		out = append(out[:20], fmt.Sprintf("and %d more", len(out)-20))
 	}
 	return strings.Join(out, "\n")
+}
+
+// history lists what the journal has of a row.
+func (r *rig) history(table, key string) string {
+	var b strings.Builder
+	for _, rec := range r.journal.Records() {
+		if rec.Table == r.name+"."+table && string(rec.Key) == key {
+			c := r.decode(rec)
+			fmt.Fprintf(&b, "\n  %s %s %v -> %v", rec.Position, c.Op, c.Before, c.After)
+		}
+	}
+	return "the history of " + key + ":" + b.String()
 }
 
 func sameValue(got, want any) bool {

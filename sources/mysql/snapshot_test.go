@@ -40,18 +40,24 @@ func (r *rig) insertRows(table string, from, to int) {
 // writers change a table (id, v, n) until stopped: inserts, updates, deletes, changes
 // of the key, transactions of several rows, some rolled back.
 func (r *rig) writers(table string, workers, maxID int) (stop func()) {
-	ctx, cancel := context.WithCancel(r.t.Context())
+	// Not by a context: a commit that is given up may still happen, later.
+	over := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(w), 99))
-			for ctx.Err() == nil {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
 				// A key may be taken, a lock may end in a deadlock: then the next one.
-				_ = r.transaction(ctx, rng, table, maxID)
+				_ = r.transaction(context.Background(), rng, table, maxID)
 			}
 		})
 	}
-	stop = sync.OnceFunc(func() { cancel(); group.Wait() })
+	stop = sync.OnceFunc(func() { close(over); group.Wait() })
 	r.t.Cleanup(stop)
 	return stop
 }
