@@ -31,7 +31,7 @@ func TestParsePlace(t *testing.T) {
 			t.Errorf("ParsePlace(%q) (-want +got):\n%s", text, diff)
 		}
 	}
-	for _, text := range []string{"", "-1", "s/0@-1", "s/-2@5", "x", "s/0@1,x", "2026-09-01", "2026-09-01T00:00:00", "s/0@", "@1", "99999999999999999999"} {
+	for _, text := range []string{"", "-1", "s/0@-1", "s/-2@5", "x", "s/0@1,x", "2026-09-01", "2026-09-01T00:00:00", "s/0@", "@1", "/0@1", "a/x@1", "99999999999999999999"} {
 		if got, err := pipeline.ParsePlace(text); err == nil {
 			t.Errorf("ParsePlace(%q) = %+v, want an error", text, got)
 		} else if !strings.Contains(err.Error(), "place") {

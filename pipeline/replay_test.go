@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -47,11 +46,14 @@ func replayFile(s shadowed, change ...func(*pipeline.SinkEntry)) *pipeline.File 
 
 func mustParse(t *testing.T, text string) pipeline.Bound {
 	t.Helper()
-	b, err := pipeline.ParseBound(text)
+	if text == "" {
+		return pipeline.Bound{}
+	}
+	p, err := pipeline.ParsePlace(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return pipeline.Bound{Time: p.Time, Offsets: p.Offsets}
 }
 
 func TestReplayDeliversExactlyTheStretch(t *testing.T) {
@@ -216,20 +218,5 @@ func TestReplayMovesNoLiveCursor(t *testing.T) {
 		t.Fatal(err)
 	} else if err := r.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled replay returned %v", err)
-	}
-}
-
-func TestParseBound(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "2026-09-01T02:00:00+02:00": "2026-09-01T00:00:00Z", "b/1@2, a/0@7": "a/0@7,b/1@2",
-	} {
-		if b, err := pipeline.ParseBound(text); err != nil || b.String() != want {
-			t.Errorf("%q: got %q, %v, want %q", text, b, err, want)
-		}
-	}
-	for _, bad := range []string{"yesterday", "a@1", "a/0@", "a/0@-1", "a/x@1", "/0@1", "a/0@1,a/0@2", "2026-09-01", "a/-1@0"} {
-		if b, err := pipeline.ParseBound(bad); err == nil {
-			t.Errorf("%q was taken for %v", bad, fmt.Sprint(b))
-		}
 	}
 }
