@@ -306,6 +306,16 @@ func (r *reader) boundary() error {
 	return r.finished(false)
 }
 
+// here is how far the stream is. A server that is asked to go on behind a set of
+// transactions begins at a file's start and need not say what it passes over; what was
+// handled before counts.
+func (r *reader) here() place {
+	if r.at.before(r.reached) {
+		return r.reached
+	}
+	return r.at
+}
+
 // heartbeat moves the place on while the server has nothing to log, or passes over
 // what it need not send.
 func (r *reader) heartbeat(h *replication.EventHeader, b []byte) error {

@@ -239,17 +239,22 @@ func (s *server) end(ctx context.Context) (logEnd, error) {
 			Fix: "start it with log_bin and binlog_format=ROW"}
 	}
 	if s.flavor == flavorMariaDB {
-		e.gtids, err = s.mariaPosition(ctx)
+		e.gtids, err = s.mariaPosition(ctx, e.place)
 	}
 	return e, err
 }
 
-func (s *server) mariaPosition(ctx context.Context) (gtidSet, error) {
-	var text string
-	if err := s.db.QueryRowContext(ctx, "SELECT @@global.gtid_binlog_pos").Scan(&text); err != nil {
-		return nil, fmt.Errorf("asking for the GTID position: %w", err)
+// mariaPosition returns the transactions up to a place of the log. They must not be
+// asked for apart from the place: one that is logged between would count as read.
+func (s *server) mariaPosition(ctx context.Context, p place) (gtidSet, error) {
+	var text sql.NullString
+	if err := s.db.QueryRowContext(ctx, "SELECT BINLOG_GTID_POS(?, ?)", p.File, p.Pos).Scan(&text); err != nil {
+		return nil, fmt.Errorf("asking for the GTID position at %s: %w", p, err)
 	}
-	return parseGTIDs(s.flavor, text)
+	if !text.Valid {
+		return nil, fmt.Errorf("asking for the GTID position at %s: the server does not know it", p)
+	}
+	return parseGTIDs(s.flavor, text.String)
 }
 
 // executed returns the transactions that are committed and visible to new reads.

@@ -135,7 +135,7 @@ func (s *snapshot) boundary() error {
 			return err
 		}
 	}
-	if s.chunk == nil || s.r.at.before(s.chunk.high) {
+	if s.chunk == nil || s.r.here().before(s.chunk.high) {
 		return nil
 	}
 	return s.emitChunk()

@@ -141,7 +141,7 @@ func (s *Source) stopAtEnd(ctx context.Context, r *reader) error {
 			return false
 		}
 		// A server that passes over transactions we have need not say where it is.
-		return !r.at.before(end.place) || idle && r.done != nil && r.done.contains(end.gtids)
+		return !r.here().before(end.place) || idle && r.done != nil && r.done.contains(end.gtids)
 	}
 	return nil
 }
