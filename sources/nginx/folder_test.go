@@ -231,7 +231,8 @@ func TestConformance(t *testing.T) {
 			}, sourcetest.Options{
 				Kills: 30,
 				// A file that is compressed just while its folder is read is found a moment later.
-				Unordered: strings.Contains(name, "Compress"),
+				// A copy read after a crash may stand behind newer lines of the file it was taken from.
+				Unordered: strings.Contains(name, "Compress") || name == "CopyTruncate",
 			})
 		})
 	}
