@@ -12,7 +12,7 @@ type outbox struct {
 	records int        // in batch and with the sink
 	bytes   int64
 	first   time.Time // when the first of them came
-	taken   int       // records read since the last flush, also those that are not delivered
+	taken   int       // offsets read since the last flush, also those that are not delivered
 	// aside are dead letters and late records, to be appended before the flush.
 	aside      []*kgo.Record
 	asideBytes int64

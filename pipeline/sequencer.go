@@ -67,13 +67,14 @@ type released struct {
 type unordered struct {
 	ready   []*incoming
 	next    map[Partition]int64
+	over    map[Partition]int64 // passed over behind what is ready
 	highest int64
 	told    int64               // highest at the last boundary
 	stamps  map[Partition]int64 // by partition, records and frontiers
 }
 
 func newUnordered(from map[Partition]int64) *unordered {
-	u := &unordered{next: map[Partition]int64{}, stamps: map[Partition]int64{}}
+	u := &unordered{next: map[Partition]int64{}, over: map[Partition]int64{}, stamps: map[Partition]int64{}}
 	for p, o := range from {
 		u.next[p] = o
 	}
@@ -85,11 +86,8 @@ func (u *unordered) push(r *incoming) error {
 	return nil
 }
 
-func (u *unordered) passed(p Partition, next int64) {
-	if len(u.ready) == 0 {
-		u.next[p] = max(u.next[p], next)
-	}
-}
+// passed waits for the records before it, which release delivers.
+func (u *unordered) passed(p Partition, next int64) { u.over[p] = next }
 
 func (u *unordered) advance(p Partition, stamp int64) {
 	u.stamps[p] = max(u.stamps[p], stamp)
@@ -122,6 +120,10 @@ func (u *unordered) release(ctx context.Context, out releaser) error {
 		}
 	}
 	u.ready = u.ready[:0]
+	for p, next := range u.over {
+		u.next[p] = max(u.next[p], next)
+	}
+	clear(u.over)
 	if u.highest == u.told {
 		return nil
 	}

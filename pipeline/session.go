@@ -251,7 +251,7 @@ func (s *session) step(ctx context.Context) error {
 	if !s.reader.done() || !s.once {
 		wait, cancel := context.WithTimeout(ctx, s.out.wait(s.d.entry.Batch.Time))
 		var err error
-		n, err = s.reader.poll(wait, s.take, s.seq.passed)
+		n, err = s.reader.poll(wait, s.take, s.passOver)
 		cancel()
 		if err != nil {
 			return err
@@ -276,6 +276,13 @@ func (s *session) step(ctx context.Context) error {
 		return s.commit(ctx)
 	}
 	return nil
+}
+
+// passOver notes offsets that hold nothing for anybody (the end of a transaction): the
+// mark is to pass them too, or an idle sink would look behind for ever.
+func (s *session) passOver(p Partition, next int64) {
+	s.out.taken++
+	s.seq.passed(p, next)
 }
 
 // take hands a record to the sequencer.

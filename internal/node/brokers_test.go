@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/internal/services"
 	"github.com/daybook-data/daybook/internal/shop"
+	"github.com/daybook-data/daybook/pipeline"
 )
 
 // killsOnBrokers is how often the worker dies in each test with a remote journal.
@@ -54,12 +56,18 @@ func runOnBrokers(t *testing.T, broker string, seed uint64) {
 		waitForKill(t, s, w, rnd, kill)
 		w.Kill()
 	}
-	w, err := binary.Run(file)
+	admin := freeAddress(t)
+	w, err := binary.Run(file, "--http", admin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stopTraffic(); err != nil {
 		t.Fatalf("traffic: %v", w.Because(err))
+	}
+	// What transactions leave in the stream must not look like records that wait.
+	err = shop.Until(t.Context(), 2*time.Minute, func(ctx context.Context) error { return stateSinksCaughtUp(ctx, binary, admin) })
+	if err != nil {
+		t.Fatal(w.Because(err))
 	}
 	compareAll(t, s, w, binary, file)
 }
@@ -111,4 +119,23 @@ func freeAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// stateSinksCaughtUp returns an error unless status says that Elasticsearch and Redis have
+// everything. (The archive's cursor moves when its files are closed.)
+func stateSinksCaughtUp(ctx context.Context, binary shop.Binary, admin string) error {
+	out, err := binary.Once(ctx, "status", "--http", admin, "--json")
+	if err != nil {
+		return err
+	}
+	var all []pipeline.Status
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		return err
+	}
+	for _, s := range all[0].Sinks {
+		if s.Kind != "file" && (s.Behind != 0 || s.State != pipeline.StateRunning || s.Records == 0) {
+			return fmt.Errorf("sink %s is %s, %d behind after %d records", s.Name, s.State, s.Behind, s.Records)
+		}
+	}
+	return nil
 }
