@@ -147,10 +147,8 @@ func produce(ctx context.Context, addr string, values [][]byte, n int) error {
 			failed.CompareAndSwap(nil, &err)
 		}
 	}
-	records := make([]kgo.Record, n) // one allocation: the client is not what is measured
-	for i := range records {
-		records[i].Value = values[i%len(values)]
-		client.Produce(ctx, &records[i], done)
+	for i := range n {
+		client.Produce(ctx, &kgo.Record{Value: values[i%len(values)]}, done)
 	}
 	if err := client.Flush(ctx); err != nil {
 		return err
