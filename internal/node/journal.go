@@ -29,7 +29,6 @@ type store struct {
 	dir    string
 	node   *cluster.Node
 	server *kafka.Server
-	log    *slog.Logger
 }
 
 // openStore opens the journal in a folder, which it makes. No other process can have it
@@ -52,7 +51,7 @@ func openStore(dir string, advertised string, log *slog.Logger) (*store, error) 
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	return &store{dir: dir, node: n, server: s, log: log}, nil
+	return &store{dir: dir, node: n, server: s}, nil
 }
 
 // serveSocket lets other verbs reach the journal beside this process, until ctx ends.

@@ -43,7 +43,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closing(st.close, &err)
 	page, err := admin.New(admin.Options{
 		Ready: func() error { return ctx.Err() }, Status: func() any { return st.status() },
-		Collectors: st.collectors(), Version: o.Version, Log: o.Log,
+		Version: o.Version, Log: o.Log,
 	})
 	if err != nil {
 		l.Close()

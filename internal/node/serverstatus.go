@@ -1,9 +1,5 @@
 package node
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
-
 // serverStatus is what /status of a server shows.
 type serverStatus struct {
 	Dir       string   `json:"dir"`
@@ -14,5 +10,3 @@ type serverStatus struct {
 func (s *store) status() serverStatus {
 	return serverStatus{Dir: s.dir, ClusterID: s.node.ClusterID(), Strays: s.node.Strays()}
 }
-
-func (s *store) collectors() []prometheus.Collector { return nil }

@@ -48,11 +48,7 @@ func (w Where) config() (pipeline.JournalConfig, error) {
 // where there is none. The returned function closes all that was opened.
 func beside(ctx context.Context, c pipeline.JournalConfig, log *slog.Logger) (*pipeline.Journal, func() error, error) {
 	if len(c.Brokers) > 0 {
-		j, err := reach(ctx, journalOptions(c, log))
-		if err != nil {
-			return nil, nil, err
-		}
-		return j, func() error { j.Close(); return nil }, nil
+		return client(ctx, journalOptions(c, log))
 	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -88,6 +84,11 @@ func besideRunning(ctx context.Context, c pipeline.JournalConfig, dir string, lo
 		}
 		return conn, err
 	}
+	return client(ctx, o)
+}
+
+// client opens a journal that is another process's, and returns what closes it.
+func client(ctx context.Context, o pipeline.JournalOptions) (*pipeline.Journal, func() error, error) {
 	j, err := reach(ctx, o)
 	if err != nil {
 		return nil, nil, err
