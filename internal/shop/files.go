@@ -70,7 +70,8 @@ func (s *Shop) CompareFiles(dir string) (lines, events int, err error) {
 	return lines, events, nil
 }
 
-// checkLines wants the lines in the order of their own times and no id twice.
+// checkLines wants the lines in the order of their own times, to the
+// microsecond that event times have in a journal, and no id twice.
 func checkLines(lines []string, parse func(line string) (id string, ts time.Time, err error)) error {
 	var last time.Time
 	seen := map[string]bool{}
@@ -83,6 +84,7 @@ func checkLines(lines []string, parse func(line string) (id string, ts time.Time
 			return fmt.Errorf("line %d: %s stands twice in the files", i+1, id)
 		}
 		seen[id] = true
+		ts = ts.Truncate(time.Microsecond)
 		if ts.Before(last) {
 			return fmt.Errorf("line %d: %s of %s comes after one of %s", i+1, id, ts, last)
 		}
