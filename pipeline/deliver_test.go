@@ -380,6 +380,22 @@ func TestRefusedRecordsAreDeadLetters(t *testing.T) {
 	}
 }
 
+// What the row was leaves the sink, what it became is in the dead letters.
+func TestAnUpdateThatCannotBeJudgedIsADeadLetterAndADelete(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	fill(t, c, "rows", 1, pipeline.Record{Table: "shop.orders", Source: "db", Position: "1", Key: []byte(`{"id":1}`),
+		Value: []byte(`{"before":{"id":1,"n":9},"after":{"id":1,"n":null},"op":"u"}`)})
+	var d destination
+	once(t, c, sinkFile(sinkEntry("a", memory{to: &d}, func(e *pipeline.SinkEntry) { e.Streams, e.Where = []string{"rows"}, "n > 3" })))
+	if got := d.all(); len(got) != 1 || got[0].Op != pipeline.OpDelete || string(got[0].Before.JSON()) != `{"id":1,"n":9}` {
+		t.Errorf("delivered %v", got)
+	}
+	if dead := contents(t, c, pipeline.DeadStream("p", "a"))[0]; len(dead) != 1 {
+		t.Errorf("got %d dead letters, want 1", len(dead))
+	}
+}
+
 func TestDeadSinkDoesNotSlowTheOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

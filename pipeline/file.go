@@ -172,7 +172,7 @@ type SinkEntry struct {
 func (s *SinkEntry) Fields(d *configs.Fields) {
 	d.String(&s.Name, "name", "", "Name of the sink, unique in the pipeline. Its cursor carries it: renaming starts anew.", configs.Required, configs.Name)
 	d.Strings(&s.Streams, "streams", nil, "Streams it reads.", configs.Required, configs.NotEmpty, configs.Name)
-	d.String(&s.Where, "where", "", "Which records it takes, an expression over the row's fields and table, db, op, stream, key. For changes it is judged on before and after: leaving the set is a delete.")
+	d.String(&s.Where, "where", "", "Which records it takes, an expression over the row's fields and table, db, op, stream, key. For changes it is judged on before and after: leaving the set is a delete. What it can't judge (nil > 3) is a dead letter and not in the set.")
 	configs.Optional(d, &s.Order, "order", "Puts records into event-time order before the sink sees them. Off where this is missing.")
 	d.Sub(&s.Batch, "batch", "When a batch is handed to the destination.")
 	choices := make([]configs.Choice, len(s.kinds))

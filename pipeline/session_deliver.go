@@ -37,7 +37,9 @@ func (s *session) deliver(ctx context.Context, r released) error {
 	if s.d.where != nil {
 		keep, err := s.d.where.Apply(&d)
 		if err != nil {
-			return s.keepDead(&r.record.Record, err.Error())
+			if err := s.keepDead(&r.record.Record, err.Error()); err != nil || !keep {
+				return err
+			}
 		}
 		if !keep {
 			s.d.count.filtered.Add(1)

@@ -77,7 +77,8 @@ func (w *Where) String() string { return w.text }
 // Apply judges a delivery and turns it into what it means to a sink that holds only
 // the records that the condition is true for: an update that leaves the set becomes a
 // delete, one that enters it a create. keep is false for what never was in the set. An
-// error is a reason for a dead letter.
+// error is a reason for a dead letter; with keep the delivery goes on beside it: what a
+// row became can't be judged, so it is not in the set, and what it was has to leave.
 //
 // Where the before image may be less than the whole row (a tombstone, a delete without
 // image, a change from a foreign topic) or there is none (a truncation), the delivery
@@ -90,7 +91,8 @@ func (w *Where) Apply(d *Delivery) (keep bool, err error) {
 		if d.partial || d.Before.Absent() {
 			return w.run(w.possible, d, &Row{})
 		}
-		return w.run(w.program, d, &d.Before)
+		inside, err := w.run(w.program, d, &d.Before)
+		return inside || err != nil, nil
 	case OpTruncate:
 		return w.run(w.possible, d, &Row{})
 	}
@@ -103,7 +105,7 @@ func (w *Where) Apply(d *Delivery) (keep bool, err error) {
 func (w *Where) applyUpdate(d *Delivery) (keep bool, err error) {
 	after, err := w.run(w.program, d, &d.After)
 	if err != nil {
-		return false, err
+		return w.leaveUnjudged(d), err
 	}
 	if d.partial || d.Before.Absent() {
 		if after {
@@ -130,6 +132,21 @@ func (w *Where) applyUpdate(d *Delivery) (keep bool, err error) {
 		d.Op, d.Before = OpCreate, Row{}
 	}
 	return before || after, nil
+}
+
+// leaveUnjudged makes an update whose outcome can't be judged a delete of what was in the
+// set, and reports whether anything may have been.
+func (w *Where) leaveUnjudged(d *Delivery) bool {
+	program, row := w.program, &d.Before
+	if d.partial || d.Before.Absent() {
+		program, row = w.possible, &Row{}
+	}
+	was, err := w.run(program, d, row)
+	if was && err == nil {
+		d.leave()
+		return true
+	}
+	return false
 }
 
 // leave turns an update into the delete of its before image.

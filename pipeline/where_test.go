@@ -186,6 +186,43 @@ func TestABeforeThatCannotBeJudgedKeepsNothingOut(t *testing.T) {
 	}
 }
 
+// A row that no longer can be judged must not stay in the set as it was.
+func TestAnAfterThatCannotBeJudgedLeavesTheSet(t *testing.T) {
+	w := where(t, `table == "orders" && n > 3`)
+	for _, c := range []struct {
+		name, before string
+		table        string
+		leaves, dead bool
+	}{
+		{"was inside", `{"id":1,"n":9}`, "shop.orders", true, true},
+		{"was outside", `{"id":1,"n":1}`, "shop.orders", false, true},
+		{"was not judged either", `{"id":1,"n":null}`, "shop.orders", false, true},
+		{"nobody knows what it was", `null`, "shop.orders", true, true},
+		{"of another table", `{"id":1,"n":9}`, "shop.items", false, false},
+	} {
+		d, err := pipeline.NewDelivery(pipeline.Record{Table: c.table, Source: "db", Key: []byte(`{"id":1}`),
+			Value: []byte(`{"before":` + c.before + `,"after":{"id":1,"n":null},"op":"u"}`)}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep, err := w.Apply(&d)
+		if keep != c.leaves || (err != nil) != c.dead || keep && (d.Op != pipeline.OpDelete || d.Before.Absent()) {
+			t.Errorf("%s: got keep %v, %v, op %s, before %s", c.name, keep, err, d.Op, d.Before.JSON())
+		}
+	}
+}
+
+func TestADeleteOfWhatCannotBeJudgedGoesOn(t *testing.T) {
+	d, err := pipeline.NewDelivery(pipeline.Record{Table: "shop.orders", Source: "db", Key: []byte(`{"id":1}`),
+		Value: []byte(`{"before":{"id":1,"n":null},"after":null,"op":"d"}`)}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keep, err := where(t, "n > 3").Apply(&d); !keep || err != nil || d.Op != pipeline.OpDelete {
+		t.Errorf("got %v, %v, op %s", keep, err, d.Op)
+	}
+}
+
 func TestADeleteThatMayConcernTheSetGoesOn(t *testing.T) {
 	tombstone, err := pipeline.NewDelivery(pipeline.Record{Stream: "s", Key: []byte(`{"id":1}`)}, 0)
 	if err != nil {
