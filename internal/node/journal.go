@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/internal/admin"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -61,6 +62,15 @@ func (s *store) serveSocket(ctx context.Context) error {
 		return err
 	}
 	return s.server.Serve(ctx, l)
+}
+
+// serveProfiles lets the folder's owner see what this process spends its time and memory on.
+func (s *store) serveProfiles(ctx context.Context) error {
+	l, err := listenSocket(s.dir, profileSocket)
+	if err != nil {
+		return err
+	}
+	return admin.ServeProfiles(ctx, l)
 }
 
 func (s *store) dial(ctx context.Context, _, _ string) (net.Conn, error) { return s.server.Dial(ctx) }

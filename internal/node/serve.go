@@ -52,6 +52,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return st.server.Serve(ctx, l) })
 	group.Go(func() error { return st.serveSocket(ctx) })
+	group.Go(func() error { return st.serveProfiles(ctx) })
 	if o.HTTP != "" {
 		h, err := net.Listen("tcp", o.HTTP)
 		if err != nil {

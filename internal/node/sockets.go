@@ -10,12 +10,13 @@ import (
 	"syscall"
 )
 
-// A process that has an embedded journal open serves two sockets in its folder, so
-// that other verbs can work beside it: the Kafka protocol and the admin pages.
+// A process that has an embedded journal open serves sockets in its folder, so that
+// other verbs can work beside it: the Kafka protocol, the admin pages and profiles.
 // Only the folder's owner can connect.
 const (
-	kafkaSocket = "kafka.sock"
-	adminSocket = "admin.sock"
+	kafkaSocket   = "kafka.sock"
+	adminSocket   = "admin.sock"
+	profileSocket = "profile.sock"
 )
 
 // listenSocket listens on a socket in dir. The caller holds the journal's lock,
