@@ -28,7 +28,9 @@ type Transaction struct {
 	Epoch      int16  `json:"epoch"`
 	// LastEpoch is the epoch before the last bump, or -1. A client that did not
 	// see the answer to its bump comes again with it.
-	LastEpoch     int16             `json:"last_epoch"`
+	LastEpoch int16 `json:"last_epoch"`
+	// PreviousID is the producer id before this one, if its epochs were used up.
+	PreviousID    int64             `json:"previous_id,omitempty"`
 	TimeoutMillis int32             `json:"timeout_ms"`
 	State         TxnState          `json:"state"`
 	Partitions    []StreamPartition `json:"partitions,omitempty"`

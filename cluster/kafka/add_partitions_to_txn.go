@@ -5,15 +5,54 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
 )
 
 // addPartitionsToTxn names the partitions that a transaction will write to: all
-// of them or, if one does not exist, none.
+// of them or, if one does not exist, none. From version 4 on it is for brokers,
+// who ask for many transactions at once.
 func (s *Server) addPartitionsToTxn(c *call, req *kmsg.AddPartitionsToTxnRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
+	if c.version < 4 {
+		resp.Topics = s.addToTxn(c, txnPartitions{
+			id: req.TransactionalID, producerID: req.ProducerID, epoch: req.ProducerEpoch, topics: req.Topics,
+		})
+		return resp
+	}
+	for _, t := range req.Transactions {
+		answer := kmsg.NewAddPartitionsToTxnResponseTransaction()
+		answer.TransactionalID = t.TransactionalID
+		asked := txnPartitions{id: t.TransactionalID, producerID: t.ProducerID, epoch: t.ProducerEpoch, verify: t.VerifyOnly}
+		for _, topic := range t.Topics {
+			asked.topics = append(asked.topics, kmsg.AddPartitionsToTxnRequestTopic(topic))
+		}
+		for _, topic := range s.addToTxn(c, asked) {
+			out := kmsg.NewAddPartitionsToTxnResponseTransactionTopic()
+			out.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				out.Partitions = append(out.Partitions, kmsg.AddPartitionsToTxnResponseTransactionTopicPartition(p))
+			}
+			answer.Topics = append(answer.Topics, out)
+		}
+		resp.Transactions = append(resp.Transactions, answer)
+	}
+	return resp
+}
+
+// txnPartitions is what is asked for one transaction.
+type txnPartitions struct {
+	id         string
+	producerID int64
+	epoch      int16
+	verify     bool // only say whether they are in it
+	topics     []kmsg.AddPartitionsToTxnRequestTopic
+}
+
+func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTxnResponseTopic {
+	var topics []kmsg.AddPartitionsToTxnResponseTopic
 	var partitions []cluster.StreamPartition
 	missing := false
-	for _, t := range req.Topics {
+	for _, t := range asked.topics {
 		topic := kmsg.NewAddPartitionsToTxnResponseTopic()
 		topic.Topic = t.Topic
 		for _, index := range t.Partitions {
@@ -27,19 +66,34 @@ func (s *Server) addPartitionsToTxn(c *call, req *kmsg.AddPartitionsToTxnRequest
 			}
 			topic.Partitions = append(topic.Partitions, answer)
 		}
-		resp.Topics = append(resp.Topics, topic)
+		topics = append(topics, topic)
 	}
 	code := kerr.OperationNotAttempted.Code
-	if !missing {
-		err := s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, partitions, nil)
+	switch {
+	case missing:
+	case asked.verify:
+		code = fencedCode(s.txns.verify(asked, partitions), true)
+	default:
+		err := s.txns.add(c.conn.server.ctx, asked.id, asked.producerID, asked.epoch, partitions, nil)
 		code = fencedCode(err, c.version >= 2)
 	}
-	for i := range resp.Topics {
-		for j := range resp.Topics[i].Partitions {
-			if answer := &resp.Topics[i].Partitions[j]; answer.ErrorCode == 0 {
+	for i := range topics {
+		for j := range topics[i].Partitions {
+			if answer := &topics[i].Partitions[j]; answer.ErrorCode == 0 {
 				answer.ErrorCode = code
 			}
 		}
 	}
-	return resp
+	return topics
+}
+
+// verify says whether all partitions are in the producer's open transaction.
+func (c *txnCoordinator) verify(asked txnPartitions, partitions []cluster.StreamPartition) error {
+	for _, p := range partitions {
+		h := storage.Header{ProducerID: asked.producerID, ProducerEpoch: asked.epoch}
+		if err := c.check(asked.id, p, h); err != nil {
+			return err
+		}
+	}
+	return nil
 }

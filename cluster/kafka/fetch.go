@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ const maxFetchBytes = 64 << 20
 // fetched is what one partition gives to a fetch.
 type fetched struct {
 	index     int32
+	omit      bool // the client's session knows all of it
 	err       error
 	data      cluster.Fetched
 	diverging *divergence
@@ -36,24 +36,28 @@ func (c *conn) fetch(cl *call, w *answerWriter, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: Fetch version %d", err, cl.version)
 	}
-	if r.session != 0 && r.sessionEpoch > 0 {
-		// Never given out by this server; the client starts without one.
-		return w.fetchError(cl.header, kerr.FetchSessionIDNotFound.Code)
+	plan, err := c.server.sessions.begin(&r)
+	if err != nil {
+		return w.fetchError(cl.header, errorCode(err))
 	}
-	results, err := c.server.gather(cl.ctx, &r)
+	results, err := c.server.gather(cl, &r, plan.topics)
 	if err != nil {
 		return err
 	}
 	defer release(results)
-	return w.fetchAnswer(cl.header, &r, results)
+	session, err := c.server.sessions.finish(&plan, results)
+	if err != nil {
+		return w.fetchError(cl.header, errorCode(err))
+	}
+	return w.fetchAnswer(cl.header, session, plan.topics, results)
 }
 
 // gather reads what the request asks for, waiting as it allows. It watches the
 // journals only if the first look was not enough, and then looks again at once:
 // no change falls between.
-func (s *Server) gather(ctx context.Context, r *fetchRequest) ([][]fetched, error) {
-	partitions, all := s.fetchPartitions(r)
-	results, enough := s.look(r, partitions)
+func (s *Server) gather(cl *call, r *fetchRequest, topics []fetchTopic) ([][]fetched, error) {
+	targets, all := s.fetchTargets(cl, r.byID, topics)
+	results, enough := s.look(r, targets)
 	if enough || r.maxWait <= 0 {
 		return results, nil
 	}
@@ -63,53 +67,71 @@ func (s *Server) gather(ctx context.Context, r *fetchRequest) ([][]fetched, erro
 	defer deadline.Stop()
 	for last := false; ; {
 		release(results)
-		if results, enough = s.look(r, partitions); enough || last {
+		if results, enough = s.look(r, targets); enough || last {
 			return results, nil
 		}
 		select {
 		case <-watch.Changed():
 		case <-deadline.C:
 			last = true
-		case <-ctx.Done():
+		case <-cl.ctx.Done():
 			release(results)
-			return nil, ctx.Err()
+			return nil, cl.ctx.Err()
 		}
 	}
 }
 
-// fetchPartitions finds the partitions: in the request's order, where those that
-// do not exist are nil, and the others in one list.
-func (s *Server) fetchPartitions(r *fetchRequest) (ordered [][]*cluster.Partition, all []*cluster.Partition) {
-	ordered = make([][]*cluster.Partition, len(r.topics))
-	for i, t := range r.topics {
-		ordered[i] = make([]*cluster.Partition, len(t.partitions))
+// fetchTarget is one partition of a fetch: what is asked of it, and where it is or
+// why it cannot be read.
+type fetchTarget struct {
+	fetchPartition
+	partition *cluster.Partition
+	err       error
+}
+
+// fetchTargets finds the partitions: in the order of the topics, and those that
+// exist in one list.
+func (s *Server) fetchTargets(cl *call, byID bool, topics []fetchTopic) (targets [][]fetchTarget, all []*cluster.Partition) {
+	targets = make([][]fetchTarget, len(topics))
+	for i, t := range topics {
+		targets[i] = make([]fetchTarget, len(t.partitions))
 		for j, fp := range t.partitions {
-			if p, err := s.node.Partition(t.name, fp.index); err == nil {
-				ordered[i][j] = p
-				all = append(all, p)
+			target := &targets[i][j]
+			target.fetchPartition = fp
+			if target.partition, target.err = s.fetchTarget(cl, byID, t, fp.index); target.err == nil {
+				all = append(all, target.partition)
 			}
 		}
 	}
-	return ordered, all
+	return targets, all
+}
+
+func (s *Server) fetchTarget(_ *call, byID bool, t fetchTopic, index int32) (*cluster.Partition, error) {
+	if byID && t.name == "" {
+		return nil, kerr.UnknownTopicID
+	}
+	p, err := s.node.Partition(t.name, index)
+	if err == nil && byID && p.Key().Stream != t.id {
+		return nil, kerr.InconsistentTopicID // the session's topic was deleted and made anew
+	}
+	return p, err
 }
 
 // look reads every partition once. enough means that the answer need not wait.
-func (s *Server) look(r *fetchRequest, partitions [][]*cluster.Partition) (results [][]fetched, enough bool) {
+func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fetched, enough bool) {
 	left := min(r.maxBytes, maxFetchBytes)
 	total := 0
-	results = make([][]fetched, len(r.topics))
-	for i, t := range r.topics {
-		results[i] = make([]fetched, len(t.partitions))
-		for j, fp := range t.partitions {
+	results = make([][]fetched, len(targets))
+	for i, topic := range targets {
+		results[i] = make([]fetched, len(topic))
+		for j, target := range topic {
 			f := &results[i][j]
-			f.index = fp.index
-			if partitions[i][j] == nil {
-				f.err = cluster.ErrUnknownStream
-			} else {
-				s.readPartition(f, partitions[i][j], fp, r.readCommitted, min(fp.maxBytes, left), total == 0)
+			f.index = target.index
+			if f.err = target.err; f.err == nil {
+				s.readPartition(f, target.partition, target.fetchPartition, r.readCommitted, min(target.maxBytes, left), total == 0)
 			}
 			total += f.data.Bytes
-			if left -= f.data.Bytes; f.data.Full && fp.maxBytes >= left {
+			if left -= f.data.Bytes; f.data.Full && target.maxBytes >= left {
 				left = 0 // reading more only to find that it does not fit costs too much
 			}
 			enough = enough || f.err != nil || f.diverging != nil

@@ -25,18 +25,37 @@ type cut struct {
 // fetchError writes an answer that is an error as a whole.
 func (w *answerWriter) fetchError(h header, code int16) error {
 	e := newFetchEncoder(w, h, code, 0)
+	e.length(0)
 	e.tags()
 	return w.end(e.b, nil)
 }
 
-// fetchAnswer writes the answer for results, which stand in the request's order.
-func (w *answerWriter) fetchAnswer(h header, r *fetchRequest, results [][]fetched) error {
-	e := newFetchEncoder(w, h, 0, len(r.topics))
-	for i, t := range r.topics {
-		e.string(t.name)
-		e.length(len(results[i]))
+// fetchAnswer writes the answer for results, which stand in the order of topics.
+func (w *answerWriter) fetchAnswer(h header, session int32, topics []fetchTopic, results [][]fetched) error {
+	e := newFetchEncoder(w, h, 0, session)
+	answered := make([]int, len(topics)) // partitions
+	n := 0
+	for i := range results {
 		for j := range results[i] {
-			e.partition(&results[i][j])
+			if !results[i][j].omit {
+				answered[i]++
+			}
+		}
+		if answered[i] > 0 || len(results[i]) == 0 {
+			n++
+		}
+	}
+	e.length(n)
+	for i, t := range topics {
+		if answered[i] == 0 && len(results[i]) > 0 {
+			continue
+		}
+		e.topic(t)
+		e.length(answered[i])
+		for j := range results[i] {
+			if !results[i][j].omit {
+				e.partition(&results[i][j])
+			}
 		}
 		e.tags()
 	}
@@ -44,15 +63,22 @@ func (w *answerWriter) fetchAnswer(h header, r *fetchRequest, results [][]fetche
 	return w.end(e.b, e.buffers())
 }
 
-func newFetchEncoder(w *answerWriter, h header, code int16, topics int) *fetchEncoder {
+func newFetchEncoder(w *answerWriter, h header, code int16, session int32) *fetchEncoder {
 	e := &fetchEncoder{version: h.version, flexible: apis[h.key].flexible(h.version), b: w.begin(h)}
 	e.int32(0) // throttle
 	if e.version >= 7 {
 		e.int16(code)
-		e.int32(0) // session id: none
+		e.int32(session)
 	}
-	e.length(topics)
 	return e
+}
+
+func (e *fetchEncoder) topic(t fetchTopic) {
+	if e.version >= 13 {
+		e.b = append(e.b, t.id[:]...)
+		return
+	}
+	e.string(t.name)
 }
 
 func (e *fetchEncoder) partition(f *fetched) {

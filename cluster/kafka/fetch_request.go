@@ -1,21 +1,28 @@
 package kafka
 
-import "time"
+import (
+	"time"
 
-// fetchRequest is a Fetch request, without what concerns replicas, sessions and
-// racks: every fetch here is a full one (session id 0 is the answer), so there
-// are no forgotten topics to honour.
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// fetchRequest is a Fetch request, without what concerns replicas and racks.
 type fetchRequest struct {
 	maxWait       time.Duration
 	minBytes      int
 	maxBytes      int
 	readCommitted bool
+	byID          bool // topics are named by their ids
 	session       int32
 	sessionEpoch  int32
 	topics        []fetchTopic
+	forgotten     []fetchTopic // of whose partitions only the index is set
 }
 
+// fetchTopic is a topic of a fetch. A request that names topics by id has only
+// that; the name is looked up.
 type fetchTopic struct {
+	id         cluster.StreamID
 	name       string
 	partitions []fetchPartition
 }
@@ -28,14 +35,18 @@ type fetchPartition struct {
 	maxBytes    int
 }
 
-// decodeFetch reads versions 4 to 12.
+// decodeFetch reads versions 4 to 18.
 func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 	w := wire{b: body, flexible: version >= 12}
-	w.int32() // replica id
+	if version < 15 {
+		w.int32() // replica id
+	}
 	r := fetchRequest{
-		maxWait:  time.Duration(w.int32()) * time.Millisecond,
-		minBytes: int(w.int32()),
-		maxBytes: int(w.int32()),
+		maxWait:      time.Duration(w.int32()) * time.Millisecond,
+		minBytes:     int(w.int32()),
+		maxBytes:     int(w.int32()),
+		byID:         version >= 13,
+		sessionEpoch: sessionless,
 	}
 	r.readCommitted = w.int8() == 1
 	if version >= 7 {
@@ -43,7 +54,7 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 	}
 	r.topics = make([]fetchTopic, 0, w.array(2))
 	for range cap(r.topics) {
-		t := fetchTopic{name: w.string()}
+		t := decodeTopicName(r.byID, &w)
 		t.partitions = make([]fetchPartition, 0, w.array(16))
 		for range cap(t.partitions) {
 			t.partitions = append(t.partitions, decodeFetchPartition(version, &w))
@@ -52,13 +63,7 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 		r.topics = append(r.topics, t)
 	}
 	if version >= 7 {
-		for range w.array(2) { // forgotten topics
-			w.string()
-			for range w.array(4) {
-				w.int32()
-			}
-			w.tags()
-		}
+		r.forgotten = decodeForgotten(r.byID, &w)
 	}
 	if version >= 11 {
 		w.string() // rack
@@ -68,6 +73,13 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 		return fetchRequest{}, errMalformed
 	}
 	return r, nil
+}
+
+func decodeTopicName(byID bool, w *wire) fetchTopic {
+	if byID {
+		return fetchTopic{id: w.uuid()}
+	}
+	return fetchTopic{name: w.string()}
 }
 
 func decodeFetchPartition(version int16, w *wire) fetchPartition {
@@ -85,4 +97,19 @@ func decodeFetchPartition(version int16, w *wire) fetchPartition {
 	p.maxBytes = int(w.int32())
 	w.tags()
 	return p
+}
+
+// decodeForgotten reads the partitions that the session is to let go of.
+func decodeForgotten(byID bool, w *wire) []fetchTopic {
+	topics := make([]fetchTopic, 0, w.array(2))
+	for range cap(topics) {
+		t := decodeTopicName(byID, w)
+		t.partitions = make([]fetchPartition, 0, w.array(4))
+		for range cap(t.partitions) {
+			t.partitions = append(t.partitions, fetchPartition{index: w.int32()})
+		}
+		w.tags()
+		topics = append(topics, t)
+	}
+	return topics
 }

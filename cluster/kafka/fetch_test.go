@@ -19,7 +19,7 @@ func fetchRaw(t *testing.T, b *broker, topic string, change func(*kmsg.FetchRequ
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, 1<<20
 	topicReq := kmsg.NewFetchRequestTopic()
-	topicReq.Topic = topic
+	topicReq.Topic, topicReq.TopicID = topic, b.topicID(topic)
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.PartitionMaxBytes = -1, -1, 1<<20
 	change(req, &p)
@@ -189,7 +189,7 @@ func TestFetchOfManyPartitionsKeepsToItsLimitAndReachesAllOfThem(t *testing.T) {
 		req := kmsg.NewPtrFetchRequest()
 		req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, 250<<10
 		topic := kmsg.NewFetchRequestTopic()
-		topic.Topic = "t"
+		topic.Topic, topic.TopicID = "t", b.topicID("t")
 		for i := range int32(partitions) {
 			p := kmsg.NewFetchRequestTopicPartition()
 			p.Partition, p.CurrentLeaderEpoch, p.LastFetchedEpoch, p.PartitionMaxBytes = i, -1, -1, 1<<20

@@ -10,21 +10,21 @@ import (
 // FuzzRequests decodes arbitrary bytes as the requests that do not go through
 // kmsg, and compares with what kmsg makes of them. The seeds run with every test.
 func FuzzRequests(f *testing.F) {
-	for version := int16(0); version <= 12; version++ {
+	for version := int16(0); version <= 18; version++ {
 		p := kmsg.NewPtrProduceRequest()
-		p.Version, p.Acks = version, -1
+		p.Version, p.Acks = min(version, 13), -1
 		topic := kmsg.NewProduceRequestTopic()
-		topic.Topic = "topic"
+		topic.Topic, topic.TopicID = "topic", [16]byte{1, 2}
 		part := kmsg.NewProduceRequestTopicPartition()
 		part.Records = []byte("records")
 		topic.Partitions = append(topic.Partitions, part, kmsg.NewProduceRequestTopicPartition())
 		p.Topics = append(p.Topics, topic)
-		f.Add(int16(0), version, p.AppendTo(nil))
+		f.Add(int16(0), min(version, 13), p.AppendTo(nil))
 
 		r := kmsg.NewPtrFetchRequest()
 		r.Version, r.MaxBytes = version, 100
 		ft := kmsg.NewFetchRequestTopic()
-		ft.Topic = "topic"
+		ft.Topic, ft.TopicID = "topic", [16]byte{1, 2}
 		fp := kmsg.NewFetchRequestTopicPartition()
 		fp.FetchOffset, fp.PartitionMaxBytes = 42, 7
 		ft.Partitions = append(ft.Partitions, fp)
@@ -62,7 +62,7 @@ func checkProduce(t *testing.T, version int16, body []byte) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	for i, topic := range got.topics {
-		if topic.name != want.Topics[i].Topic || len(topic.partitions) != len(want.Topics[i].Partitions) {
+		if topic.name != want.Topics[i].Topic || topic.id != want.Topics[i].TopicID || len(topic.partitions) != len(want.Topics[i].Partitions) {
 			t.Fatalf("topic %d is %+v, want %+v", i, topic, want.Topics[i])
 		}
 		for j, p := range topic.partitions {
@@ -87,8 +87,17 @@ func checkFetch(t *testing.T, version int16, body []byte) {
 	if got.minBytes != int(want.MinBytes) || got.maxBytes != int(want.MaxBytes) || len(got.topics) != len(want.Topics) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
+	if version >= 7 && (got.session != want.SessionID || got.sessionEpoch != want.SessionEpoch || len(got.forgotten) != len(want.ForgottenTopics)) {
+		t.Fatalf("got session %+v, want %+v", got, want)
+	}
+	for i, topic := range got.forgotten {
+		w := want.ForgottenTopics[i]
+		if topic.name != w.Topic || topic.id != w.TopicID || len(topic.partitions) != len(w.Partitions) {
+			t.Fatalf("forgotten topic %d is %+v, want %+v", i, topic, w)
+		}
+	}
 	for i, topic := range got.topics {
-		if topic.name != want.Topics[i].Topic || len(topic.partitions) != len(want.Topics[i].Partitions) {
+		if topic.name != want.Topics[i].Topic || topic.id != want.Topics[i].TopicID || len(topic.partitions) != len(want.Topics[i].Partitions) {
 			t.Fatalf("topic %d is %+v, want %+v", i, topic, want.Topics[i])
 		}
 		for j, p := range topic.partitions {

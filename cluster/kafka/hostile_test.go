@@ -76,6 +76,7 @@ func closed(t *testing.T, c net.Conn) {
 func apiVersions(version int16) []byte {
 	r := kmsg.NewPtrApiVersionsRequest()
 	r.Version = min(version, 3)
+	r.ClientSoftwareName, r.ClientSoftwareVersion = "test", "1"
 	body := request(r, 7)
 	binary.BigEndian.PutUint16(body[4+2:], uint16(version))
 	return body
@@ -83,7 +84,7 @@ func apiVersions(version int16) []byte {
 
 func TestUnknownApiVersionsVersionIsAnsweredInVersionZero(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
-		for _, version := range []int16{4, 5, 99} {
+		for _, version := range []int16{6, 7, 99} {
 			c := b.dial()
 			if _, err := c.Write(apiVersions(version)); err != nil {
 				t.Fatal(err)

@@ -61,4 +61,8 @@ func TestJavaProducerSendsTransactions(t *testing.T) {
 	if got := committed(t, b, 5000); len(got) != 5000 {
 		t.Errorf("%d records are committed, want 5000", len(got))
 	}
+	// Version 2 of transactions raises the epoch with each of them.
+	if txn, ok := b.node.Meta().Transaction("id"); !ok || txn.Epoch < 2 {
+		t.Errorf("the producer's epoch is %+v, want it raised by every transaction", txn)
+	}
 }

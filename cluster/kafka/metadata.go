@@ -72,6 +72,14 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 	return stream, err
 }
 
+// topicName returns the name of the topic with that id; empty if there is none.
+func (s *Server) topicName(id cluster.StreamID) string {
+	if stream, ok := s.node.Meta().StreamByID(id); ok {
+		return stream.Name
+	}
+	return ""
+}
+
 func (s *Server) metadataTopic(stream *cluster.Stream) kmsg.MetadataResponseTopic {
 	topic := kmsg.NewMetadataResponseTopic()
 	topic.Topic, topic.TopicID = kmsg.StringPtr(stream.Name), stream.ID

@@ -44,10 +44,14 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		waiting: 1, // until all are started
 	}
 	for i, t := range r.topics {
+		if req.version >= 13 {
+			r.topics[i].name = c.server.topicName(t.id)
+		}
 		p.topics[i] = kmsg.NewProduceResponseTopic()
-		p.topics[i].Topic = t.name
+		p.topics[i].Topic, p.topics[i].TopicID = r.topics[i].name, t.id
 		p.topics[i].Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.partitions))
 	}
+	joined := c.server.joinTxn(req.version, &r)
 	for i, t := range r.topics {
 		for j, part := range t.partitions {
 			answer := &p.topics[i].Partitions[j]
@@ -55,7 +59,7 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 			answer.Partition = part.index
 			answer.ErrorCode = kerr.RequestTimedOut.Code // what it is until it is known
 			answer.BaseOffset = -1
-			c.produceOne(ctx, req, batchRequest{&r, t.name, part}, p.expect(answer))
+			c.produceOne(ctx, req, batchRequest{&r, t, part, joined}, p.expect(answer))
 		}
 	}
 	p.finish()
@@ -65,8 +69,9 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 // batchRequest is one batch of a produce request.
 type batchRequest struct {
 	*produceRequest
-	topic string
+	topic produceTopic
 	producePartition
+	joined error // of the request's partitions into their transaction
 }
 
 // produceOne checks one batch and appends it. done is called once, now or later.
@@ -79,6 +84,10 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
 	if err != nil {
 		refuse(err)
+		return
+	}
+	if h.Transactional() && b.joined != nil {
+		refuse(b.joined)
 		return
 	}
 	unlock, err := c.server.txns.admit(b.transactionalID, partition.Key(), h)
@@ -137,12 +146,12 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	case b.acks < -1 || b.acks > 1:
 		return nil, h, 0, kerr.InvalidRequiredAcks
 	}
-	if p, err = s.node.Partition(b.topic, b.index); err != nil {
+	if p, err = s.producePartition(version, b); err != nil {
 		return nil, h, 0, err
 	}
 	policy := p.Policy()
 	if len(b.records) > policy.MaxBatchBytes {
-		return nil, h, 0, fmt.Errorf("%w: batch of %d bytes, stream %s takes %d", kerr.MessageTooLarge, len(b.records), b.topic, policy.MaxBatchBytes)
+		return nil, h, 0, fmt.Errorf("%w: batch of %d bytes, stream %s takes %d", kerr.MessageTooLarge, len(b.records), b.topic.name, policy.MaxBatchBytes)
 	}
 	if h, err = storage.ParseHeader(b.records); err != nil {
 		return nil, h, 0, err
@@ -160,6 +169,13 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 		return p, h, now.UnixMilli(), nil
 	}
 	return p, h, 0, checkTimes(h, policy, now)
+}
+
+func (s *Server) producePartition(version int16, b batchRequest) (*cluster.Partition, error) {
+	if version >= 13 && b.topic.name == "" {
+		return nil, kerr.UnknownTopicID
+	}
+	return s.node.Partition(b.topic.name, b.index)
 }
 
 // checkTimes refuses times that the stream's bounds exclude. The batch header

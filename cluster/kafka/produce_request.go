@@ -1,5 +1,7 @@
 package kafka
 
+import "github.com/daybook-data/daybook/cluster"
+
 // produceRequest is a Produce request whose records are parts of its frame.
 type produceRequest struct {
 	transactionalID *string
@@ -8,7 +10,9 @@ type produceRequest struct {
 	topics          []produceTopic
 }
 
+// produceTopic is named by its id from version 13 on; the name is looked up.
 type produceTopic struct {
+	id         cluster.StreamID
 	name       string
 	partitions []producePartition
 }
@@ -18,7 +22,7 @@ type producePartition struct {
 	records []byte
 }
 
-// decodeProduce reads versions 0 to 9.
+// decodeProduce reads versions 0 to 13.
 func decodeProduce(version int16, body []byte) (produceRequest, error) {
 	w := wire{b: body, flexible: version >= 9}
 	var r produceRequest
@@ -29,7 +33,12 @@ func decodeProduce(version int16, body []byte) (produceRequest, error) {
 	// A topic takes at least two lengths, a partition its number and a length.
 	r.topics = make([]produceTopic, 0, w.array(2))
 	for range cap(r.topics) {
-		t := produceTopic{name: w.string()}
+		var t produceTopic
+		if version >= 13 {
+			t.id = w.uuid()
+		} else {
+			t.name = w.string()
+		}
 		t.partitions = make([]producePartition, 0, w.array(5))
 		for range cap(t.partitions) {
 			t.partitions = append(t.partitions, producePartition{w.int32(), w.bytes()})

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -59,15 +60,29 @@ func produceRaw(t *testing.T, b *broker, topic string, txn *string, raw []byte) 
 
 func produceRawAt(t *testing.T, b *broker, topic string, txn *string, raw []byte) (code int16, offset int64) {
 	t.Helper()
+	return produceRawWith(t, b, b.client(), topic, txn, raw)
+}
+
+// topicID returns the id of a topic, zero if there is none.
+func (b *broker) topicID(name string) [16]byte {
+	stream, ok := b.node.Meta().Stream(name)
+	if !ok {
+		return [16]byte{}
+	}
+	return stream.ID
+}
+
+func produceRawWith(t *testing.T, b *broker, c *kgo.Client, topic string, txn *string, raw []byte) (code int16, offset int64) {
+	t.Helper()
 	req := kmsg.NewPtrProduceRequest()
 	req.TransactionID, req.Acks, req.TimeoutMillis = txn, -1, cmp.Or(b.timeoutMillis, 30_000)
 	topicReq := kmsg.NewProduceRequestTopic()
-	topicReq.Topic = topic
+	topicReq.Topic, topicReq.TopicID = topic, b.topicID(topic)
 	p := kmsg.NewProduceRequestTopicPartition()
 	p.Records = raw
 	topicReq.Partitions = append(topicReq.Partitions, p)
 	req.Topics = append(req.Topics, topicReq)
-	resp, err := req.RequestWith(t.Context(), b.client())
+	resp, err := req.RequestWith(t.Context(), c)
 	if err != nil {
 		t.Fatalf("producing: %v", err)
 	}

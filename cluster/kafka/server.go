@@ -82,6 +82,8 @@ type Server struct {
 	counts counters
 	groups *groupCoordinator
 	txns   *txnCoordinator
+	// sessions are those of Fetch.
+	sessions *fetchSessions
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -112,6 +114,7 @@ func New(opts Options) (*Server, error) {
 	s.handle = s.handlers()
 	s.groups = newGroupCoordinator(opts.RebalanceDelay)
 	s.txns = newTxnCoordinator(s.node, s.logger)
+	s.sessions = newFetchSessions(maxSessions, s.topicName)
 	s.wg.Go(func() { s.txns.run(s.ctx) })
 	return s, nil
 }

@@ -42,12 +42,17 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 	if len(offsets) == 0 {
 		return resp
 	}
-	err = s.node.PendTxnOffsets(c.ctx, cluster.PendingOffsets{
-		TransactionalID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch,
-		Group: req.Group, Offsets: offsets,
-	})
+	if c.version >= 5 { // the group joins the transaction with its first offsets
+		err = s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, nil, []string{req.Group})
+	}
+	if err == nil {
+		err = s.node.PendTxnOffsets(c.ctx, cluster.PendingOffsets{
+			TransactionalID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch,
+			Group: req.Group, Offsets: offsets,
+		})
+	}
 	for _, answer := range accepted {
-		answer.ErrorCode = errorCode(err)
+		answer.ErrorCode = fencedCode(err, c.version >= 5)
 	}
 	return resp
 }

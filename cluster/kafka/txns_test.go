@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // txnProducer returns a producer of transactions.
@@ -276,14 +277,15 @@ func TestTransactionOpenAtARestartEndsAsItsProducerSays(t *testing.T) {
 
 func TestBatchOutsideItsTransactionIsRefused(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
-		c := txnProducer(b, "id")
+		old := kgo.MaxVersions(kversion.V3_6_0()) // transactions' version 1
+		c := txnProducer(b, "id", old)
 		inTxn(t, c, kgo.TryCommit, "a")
 		id, producerEpoch, err := c.ProducerID(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The batch of a transaction that has ended, as a delayed request brings it.
-		code := produceRaw(t, b, "t", kadm.StringPtr("id"), txnBatch(id, producerEpoch, 1, "late"))
+		code, _ := produceRawWith(t, b, b.client(old), "t", kadm.StringPtr("id"), txnBatch(id, producerEpoch, 1, "late"))
 		if code != kerr.InvalidTxnState.Code {
 			t.Errorf("late batch: %v, want INVALID_TXN_STATE", kerr.ErrorForCode(code))
 		}

@@ -55,6 +55,11 @@ func (w *wire) int64() int64 {
 	return 0
 }
 
+func (w *wire) uuid() (id [16]byte) {
+	copy(id[:], w.take(16))
+	return id
+}
+
 func (w *wire) uvarint() uint32 {
 	n, size := binary.Uvarint(w.b)
 	if size <= 0 || n > 1<<32-1 {

@@ -1,0 +1,142 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// This is version 2 of transactions (KIP-890): every end raises the producer's
+// epoch, so that nothing which the network held back can reach the producer's
+// next transaction, and partitions join with their first batch.
+
+// endAndBump commits or aborts under the next epoch, and returns the producer's
+// state once that is visible to readers. A request that comes again, because its
+// answer was lost, gets the same answer.
+func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID int64, epoch int16, commit bool) (*cluster.Transaction, error) {
+	t, unlock, err := c.ended(ctx, id, producerID, epoch)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	again := t.ProducerID != producerID || t.Epoch != epoch
+	switch {
+	case again && commit && t.State == cluster.TxnCompleteCommit, again && !commit && t.State == cluster.TxnCompleteAbort:
+		return c.rotate(ctx, t)
+	case again && t.State == cluster.TxnOngoing:
+		return nil, cluster.ErrProducerFenced // it is the next transaction's
+	case again, commit && t.State != cluster.TxnOngoing:
+		return nil, kerr.InvalidTxnState
+	}
+	// To abort what has not begun is allowed: the client does not know whether its
+	// first batch has arrived.
+	next := *t
+	next.Epoch, next.LastEpoch, next.State = epoch+1, epoch, cluster.TxnPrepareAbort
+	if commit {
+		next.State = cluster.TxnPrepareCommit
+	}
+	prepared, err := c.node.PutTransaction(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.complete(ctx, prepared); err != nil { // run writes the markers later
+		return nil, fmt.Errorf("%w: %w", kerr.ConcurrentTransactions, err)
+	}
+	t, _ = c.node.Meta().Transaction(id)
+	return c.rotate(ctx, t)
+}
+
+// ended locks a transactional id and returns its state if the producer is its
+// current one, or was until its last transaction ended. Decided transactions are
+// finished first.
+func (c *txnCoordinator) ended(ctx context.Context, id string, producerID int64, epoch int16) (t *cluster.Transaction, unlock func(), err error) {
+	if _, known := c.node.Meta().Transaction(id); !known {
+		return nil, nil, kerr.InvalidProducerIDMapping
+	}
+	l := c.lockOf(id)
+	l.Lock()
+	t, _ = c.node.Meta().Transaction(id)
+	rotated := producerID == t.PreviousID && epoch == lastEpoch && t.Epoch == 0
+	switch {
+	case t.ProducerID != producerID && !rotated:
+		err = kerr.InvalidProducerIDMapping
+	case t.Epoch != epoch && !rotated && (t.Epoch != epoch+1 || t.LastEpoch != epoch):
+		err = cluster.ErrProducerFenced
+	case t.Decided():
+		if c.complete(ctx, t) != nil {
+			err = kerr.ConcurrentTransactions
+		}
+		t, _ = c.node.Meta().Transaction(id)
+	}
+	if err != nil {
+		l.Unlock()
+		return nil, nil, err
+	}
+	return t, l.Unlock, nil
+}
+
+// rotate gives a producer whose epochs are used up the next producer id.
+func (c *txnCoordinator) rotate(ctx context.Context, t *cluster.Transaction) (*cluster.Transaction, error) {
+	if t.Epoch <= lastEpoch {
+		return t, nil
+	}
+	producerID, err := c.node.NextProducerID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next := *t
+	next.PreviousID, next.ProducerID, next.Epoch, next.LastEpoch = t.ProducerID, producerID, 0, -1
+	return c.node.PutTransaction(ctx, next)
+}
+
+// joinTxn takes the partitions of a transactional produce request into their
+// transaction: from version 12 on clients do not ask for that.
+func (s *Server) joinTxn(version int16, r *produceRequest) error {
+	if version < 12 || r.transactionalID == nil {
+		return nil
+	}
+	var first storage.Header
+	var partitions []cluster.StreamPartition
+	for _, t := range r.topics {
+		stream, ok := s.node.Meta().Stream(t.name)
+		if !ok {
+			continue // its batches are refused
+		}
+		for _, p := range t.partitions {
+			h, err := storage.ParseHeader(p.records)
+			if err != nil || !h.Transactional() || p.index < 0 || p.index >= stream.Partitions {
+				continue
+			}
+			if len(partitions) == 0 {
+				first = h
+			}
+			// Batches of one request have one producer; others are refused by admit.
+			key := cluster.StreamPartition{Stream: stream.ID, Partition: p.index}
+			if h.ProducerID == first.ProducerID && h.ProducerEpoch == first.ProducerEpoch && !slices.Contains(partitions, key) {
+				partitions = append(partitions, key)
+			}
+		}
+	}
+	if len(partitions) == 0 {
+		return nil
+	}
+	if s.txns.joined(*r.transactionalID, first, partitions) {
+		return nil
+	}
+	return s.txns.add(s.ctx, *r.transactionalID, first.ProducerID, first.ProducerEpoch, partitions, nil)
+}
+
+// joined reports whether the partitions are in the producer's open transaction
+// already, as they are for all but its first batches.
+func (c *txnCoordinator) joined(id string, h storage.Header, partitions []cluster.StreamPartition) bool {
+	t, ok := c.node.Meta().Transaction(id)
+	if !ok || t.ProducerID != h.ProducerID || t.Epoch != h.ProducerEpoch || t.State != cluster.TxnOngoing {
+		return false
+	}
+	return !slices.ContainsFunc(partitions, func(p cluster.StreamPartition) bool { return !t.Has(p) })
+}
