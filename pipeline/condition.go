@@ -13,7 +13,9 @@ type State string
 const (
 	StateStarting State = "starting" // reading its checkpoint, connecting
 	StateRunning  State = "running"  // data moves, or would if there were any
+	StateDegraded State = "degraded" // data moves, but for parts that someone must act on (Report.Parked)
 	StateRetrying State = "retrying" // an error that waiting may mend
+	StateStalled  State = "stalled"  // no error, but nothing has moved for long although something waits
 	StateStopped  State = "stopped"  // an error that someone must act on
 	StateDone     State = "done"     // a run with an end has reached it
 	StateEnded    State = "ended"    // told to stop
@@ -23,6 +25,8 @@ const (
 type Condition struct {
 	State State     `json:"state"`
 	Since time.Time `json:"since"`
+	// Waits is what it waits for at present, where that is no error.
+	Waits string `json:"waits,omitempty"`
 	// Error is the last error, also after things went well again; ErrorAt is its time.
 	Error   string    `json:"error,omitempty"`
 	ErrorAt time.Time `json:"error_at,omitzero"`
@@ -40,9 +44,7 @@ type condition struct {
 func (c *condition) set(s State, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.c.State != s {
-		c.c.State, c.c.Since = s, time.Now().UTC()
-	}
+	c.enter(s)
 	if err == nil {
 		return
 	}
@@ -50,6 +52,22 @@ func (c *condition) set(s State, err error) {
 	var stop *StopError
 	if errors.As(err, &stop) {
 		c.c.Code = stop.Code
+	}
+}
+
+// wait changes the state to one in which something is waited for that is no trouble.
+func (c *condition) wait(s State, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enter(s)
+	c.c.Waits = what
+}
+
+// enter changes the state. mu is held.
+func (c *condition) enter(s State) {
+	c.c.Waits = ""
+	if c.c.State != s {
+		c.c.State, c.c.Since = s, time.Now().UTC()
 	}
 }
 

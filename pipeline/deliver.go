@@ -38,9 +38,13 @@ type deliver struct {
 type sinkCounters struct {
 	in, out, bytes, filtered, dead, late, tombstones, batches atomic.Int64
 	stamp                                                     atomic.Int64 // of the last record handed over
+	waiting                                                   atomic.Int64 // stamp of the record at the cursor, before the first is handed over
 	watermark, held, heldBytes                                atomic.Int64
-	behind                                                    atomic.Int64 // records
+	behind, unread                                            atomic.Int64 // records
+	readTo                                                    atomic.Int64 // sum of the offsets read up to
+	calling                                                   atomic.Int64 // when the destination was called that has not answered, in ns; 0: none
 	retries                                                   atomic.Int64
+	kept                                                      bool // dead and late hold what earlier runs kept
 }
 
 // newDeliver prepares the sink of an entry. The destination is opened by run.
@@ -71,7 +75,7 @@ func sinkGroup(pipeline, sink string) string { return "daybook.sink." + pipeline
 func (d *deliver) run(ctx context.Context) error {
 	measuring, endMeasuring := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { d.measureLag(measuring) })
+	beside.Go(func() { d.watch(measuring) })
 	defer func() {
 		endMeasuring()
 		beside.Wait()
@@ -169,7 +173,7 @@ func (d *deliver) awaitStreams(ctx context.Context) (map[string]StreamInfo, erro
 			if d.options.Once {
 				return nil, &StopError{Code: "no-stream", Where: "stream " + name, Err: err, Fix: "run the source that fills it first"}
 			}
-			d.condition.set(StateStarting, fmt.Errorf("stream %s does not exist yet", name))
+			d.condition.wait(StateStarting, fmt.Sprintf("stream %s, which does not exist yet", name))
 			if err := pause(ctx, 250*time.Millisecond); err != nil {
 				return nil, err
 			}

@@ -49,6 +49,8 @@ type memory struct {
 	// rollAt makes the sink one that rolls after so many records.
 	rollAt int
 	env    *pipeline.SinkEnv
+	// refuses makes it one that can't be opened.
+	refuses bool
 }
 
 func (m memory) Fields(*configs.Fields) {}
@@ -58,6 +60,9 @@ func (m memory) Into(string) error { return errors.New("no shadow") }
 func (m memory) OpenSink(env pipeline.SinkEnv) (pipeline.Sink, error) {
 	if m.env != nil {
 		*m.env = env
+	}
+	if m.refuses {
+		return nil, errors.New("connection refused")
 	}
 	s := &memorySink{m: m}
 	switch {
@@ -377,6 +382,13 @@ func TestRefusedRecordsAreDeadLetters(t *testing.T) {
 	}
 	if len(dead) != 3 {
 		t.Errorf("got %d dead letters, want 3", len(dead))
+	}
+	again := worker(t, sinkFile(sinkEntry("a", memory{to: &d})), open(t, c), pipeline.WorkerOptions{Once: true})
+	if err := again.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := again.Status().Sinks[0].DeadLetters; n != 3 {
+		t.Errorf("after a restart the status counts %d dead letters, want the 3 that are kept", n)
 	}
 }
 

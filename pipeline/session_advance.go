@@ -95,4 +95,9 @@ func (s *session) measure() {
 	s.d.count.held.Store(held)
 	s.d.count.heldBytes.Store(bytes)
 	s.d.count.watermark.Store(watermark)
+	var read int64
+	for _, part := range s.reader.parts {
+		read += part.next
+	}
+	s.d.count.readTo.Store(read)
 }

@@ -122,7 +122,7 @@ func (s *session) write(ctx context.Context) error {
 	if len(s.out.batch) == 0 {
 		return nil
 	}
-	if err := s.sink.Write(ctx, s.out.batch); err != nil {
+	if err := s.calling(func() error { return s.sink.Write(ctx, s.out.batch) }); err != nil {
 		return fmt.Errorf("writing to the sink: %w", err)
 	}
 	last := &s.out.batch[len(s.out.batch)-1]
@@ -130,6 +130,13 @@ func (s *session) write(ctx context.Context) error {
 	clear(s.out.batch)
 	s.out.batch = s.out.batch[:0]
 	return nil
+}
+
+// calling calls the destination, and lets others see that it has not answered.
+func (s *session) calling(f func() error) error {
+	s.d.count.calling.Store(time.Now().UnixNano())
+	defer s.d.count.calling.Store(0)
+	return f()
 }
 
 // appendAside makes dead letters and late records durable; the journal may be down for

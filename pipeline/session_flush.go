@@ -58,7 +58,7 @@ const maxRejections = 1000
 // dead letters first, so that the cursor does not pass them before they are safe.
 func (s *session) tryFlush(ctx context.Context, m mark) error {
 	for range maxRejections {
-		err := s.sink.Flush(ctx, m.checkpoint())
+		err := s.calling(func() error { return s.sink.Flush(ctx, m.checkpoint()) })
 		var rejected *RejectedError
 		if errors.As(err, &rejected) {
 			for i := range rejected.Rejected {

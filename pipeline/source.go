@@ -64,6 +64,25 @@ type Report struct {
 	Lag time.Duration `json:"lag,omitempty"`
 	// Counters are shown under their names and exported as metrics.
 	Counters map[string]int64 `json:"counters,omitempty"`
+	// Parked lists the parts of the origin that are left out until someone acts, while all
+	// others go on. As long as there is one, the source is degraded and not ready.
+	Parked []Parked `json:"parked,omitempty"`
+}
+
+// Parked is a part of an origin that can't be read.
+type Parked struct {
+	What  string `json:"what"`  // shop.orders
+	Since string `json:"since"` // the place in the origin from which on it is missing
+	Code  string `json:"code"`  // Code, Why and Fix are those of a StopError
+	Why   string `json:"why"`
+	Fix   string `json:"fix"`
+}
+
+// Describer is a Source whose positions say more than a person wants to read. Describe
+// returns what an operator knows of one, on one line; it is called at any time, from
+// any goroutine.
+type Describer interface {
+	Describe(Position) string
 }
 
 // SourceEnv is what a source gets from its surroundings.

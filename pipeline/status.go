@@ -1,8 +1,7 @@
 package pipeline
 
 import (
-	"context"
-	"fmt"
+	"cmp"
 	"time"
 )
 
@@ -21,8 +20,10 @@ type SourceStatus struct {
 	Kind   string `json:"kind"`
 	Stream string `json:"stream"`
 	Condition
-	// Position is the source's last durable position, in its own words.
-	Position Position `json:"position,omitempty"`
+	// Position is the source's last durable position, in its own words; PositionText says
+	// it as a person would, where the source knows how.
+	Position     Position `json:"position,omitempty"`
+	PositionText string   `json:"position_text,omitempty"`
 	// Ends are the offsets behind the last of its records that are durable.
 	Ends    map[int32]int64 `json:"ends,omitempty"`
 	Records int64           `json:"records"`
@@ -35,7 +36,9 @@ type SourceStatus struct {
 	Report  *Report `json:"report,omitempty"`
 }
 
-// SinkStatus is the state of one sink. Counters run since the worker started.
+// SinkStatus is the state of one sink. Counters run since the worker started, but for
+// DeadLetters and Late: those count what is kept in the sink's streams beside, from
+// earlier runs too.
 type SinkStatus struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"`
@@ -95,13 +98,18 @@ func (in *ingest) status() SourceStatus {
 	live := in.live
 	s.Position, s.Ends = in.last.Position, in.last.Ends
 	in.mu.Unlock()
-	if live == nil {
-		return s
+	if live != nil {
+		durable := live.flight.durablePrefix()
+		s.Position, s.Ends = durable.resume, durable.reached
+		s.InFlight = live.flight.onTheWay()
+		s.Pending = live.emitter.expected()
 	}
-	durable := live.flight.durablePrefix()
-	s.Position, s.Ends = durable.resume, durable.reached
-	s.InFlight = live.flight.onTheWay()
-	s.Pending = live.emitter.expected()
+	if d, ok := in.source.(Describer); ok && s.Position != "" {
+		s.PositionText = d.Describe(s.Position)
+	}
+	if s.Report != nil && len(s.Report.Parked) > 0 && s.ready() {
+		s.State, s.Code = StateDegraded, s.Report.Parked[0].Code
+	}
 	return s
 }
 
@@ -119,8 +127,8 @@ func (d *deliver) status() SinkStatus {
 	if w := c.watermark.Load(); w != 0 {
 		s.Watermark = time.UnixMicro(w).UTC()
 	}
-	if last := c.stamp.Load(); last != 0 && s.Behind > 0 {
-		s.Lag = max(time.Since(time.UnixMicro(last)), 0)
+	if at := cmp.Or(c.stamp.Load(), c.waiting.Load()); at != 0 && s.Behind > 0 {
+		s.Lag = max(time.Since(time.UnixMicro(at)), 0)
 	}
 	if sink := d.opened.Load(); sink != nil {
 		s.Report = reportOf(*sink)
@@ -136,52 +144,4 @@ func reportOf(connector any) *Report {
 	}
 	report := r.Report()
 	return &report
-}
-
-// measureEvery is how often a sink's distance to the end of its streams is measured.
-const measureEvery = 2 * time.Second
-
-// unheard is how often in a row the journal may leave a question unanswered before a
-// sink is said not to run.
-const unheard = 5
-
-// measureLag keeps the number of records that the sink is behind, also while it is
-// stuck, until ctx ends. It also notices a journal that does not answer, which a reader
-// that waits for records can't tell from one that has none.
-func (d *deliver) measureLag(ctx context.Context) {
-	failures := 0
-	for pause(ctx, measureEvery) == nil {
-		err := d.measureOnce(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			if failures++; failures >= unheard {
-				d.condition.set(StateRetrying, fmt.Errorf("the journal does not answer: %w", err))
-			}
-		default:
-			if failures >= unheard {
-				d.condition.set(StateRunning, nil)
-			}
-			failures = 0
-		}
-	}
-}
-
-func (d *deliver) measureOnce(ctx context.Context) error {
-	at := d.cursor.Load()
-	if at == nil {
-		return nil
-	}
-	limited, cancel := context.WithTimeout(ctx, measureEvery)
-	defer cancel()
-	ends, err := d.journal.CommittedEnds(limited, d.entry.Streams...)
-	if err != nil {
-		return err
-	}
-	var behind int64
-	for p, o := range *at {
-		behind += max(ends[p]-o, 0)
-	}
-	d.count.behind.Store(behind)
-	return nil
 }

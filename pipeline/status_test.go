@@ -95,6 +95,49 @@ func TestSilentJournalIsSeen(t *testing.T) {
 	}
 }
 
+// A destination that takes a call and never answers is not "running".
+func TestStalledSinkIsSeen(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	fill(t, c, "numbers", 1, number(0), number(1))
+	hang := make(chan struct{})
+	d := destination{fault: func([]pipeline.Delivery) error { <-hang; return nil }}
+	w := worker(t, sinkFile(sinkEntry("a", memory{to: &d})), open(t, c), pipeline.WorkerOptions{StalledAfter: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "the stall is said", func() bool {
+		s := w.Status()
+		return s.Sinks[0].State == pipeline.StateStalled && !s.Ready
+	})
+	s := w.Status().Sinks[0]
+	if s.Behind != 2 || s.Lag <= 0 || !strings.Contains(s.Error, "the destination has not answered since") {
+		t.Errorf("behind %d, lag %s, error %q", s.Behind, s.Lag, s.Error)
+	}
+	close(hang)
+	eventually(t, "it runs again", func() bool { return w.Status().Ready && d.count() == 2 })
+	cancel()
+	<-ended
+}
+
+// A destination that can't be opened leaves records waiting: how many, and for how long,
+// must be seen all the same.
+func TestASinkThatCannotOpenIsBehind(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	old := number(0)
+	old.Stamp = time.Now().Add(-time.Hour).UnixMicro()
+	fill(t, c, "numbers", 1, old, number(1), number(2))
+	w := worker(t, sinkFile(sinkEntry("a", memory{refuses: true})), open(t, c), pipeline.WorkerOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "what waits is counted", func() bool { return w.Status().Sinks[0].Behind == 3 })
+	eventually(t, "since when is known", func() bool { return w.Status().Sinks[0].Lag > 59*time.Minute })
+	cancel()
+	<-ended
+}
+
 // TestRivalSourceIsFenced runs one source in two workers: the one that was there before
 // stops, and nothing is lost or doubled.
 func TestRivalSourceIsFenced(t *testing.T) {
@@ -197,9 +240,12 @@ func TestMissingStreamIsSaid(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
-	eventually(t, "it says what it waits for", func() bool { return strings.Contains(w.Status().Sinks[0].Error, "does not exist yet") })
+	eventually(t, "it says what it waits for", func() bool { return strings.Contains(w.Status().Sinks[0].Waits, "does not exist yet") })
 	fill(t, c, "numbers", 1, pipeline.Record{Value: []byte("a")})
 	eventually(t, "it begins", func() bool { return d.count() == 1 })
+	if s := w.Status().Sinks[0]; s.Waits != "" || s.Error != "" {
+		t.Errorf("it still says that it waits for %q, error %q", s.Waits, s.Error)
+	}
 	cancel()
 	<-ended
 }

@@ -20,6 +20,9 @@ type WorkerOptions struct {
 	// Grace is how long a source or sink that is told to stop waits for what is under
 	// way; 0 is 5 s.
 	Grace time.Duration
+	// StalledAfter is how long nothing may move, although something waits, before a sink
+	// that runs is said to be stalled; 0 is a minute.
+	StalledAfter time.Duration
 	// Log gets what someone should know; nil is silence.
 	Log *slog.Logger
 }
@@ -40,6 +43,9 @@ func NewWorker(f *File, j *Journal, o WorkerOptions) (*Worker, error) {
 	}
 	if o.Grace == 0 {
 		o.Grace = 5 * time.Second
+	}
+	if o.StalledAfter == 0 {
+		o.StalledAfter = time.Minute
 	}
 	w := &Worker{pipeline: f.Pipeline, options: o}
 	if err := w.checkNames(f); err != nil {

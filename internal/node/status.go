@@ -25,16 +25,24 @@ func (r *running) ready() error {
 		}
 		for _, src := range s.Sources {
 			if up(&src.Condition) == 0 {
-				return fmt.Errorf("source %s is %s: %s", src.Name, src.State, src.Error)
+				return fmt.Errorf("source %s is %s: %s", src.Name, src.State, reason(&src.Condition))
 			}
 		}
 		for _, snk := range s.Sinks {
 			if up(&snk.Condition) == 0 {
-				return fmt.Errorf("sink %s is %s: %s", snk.Name, snk.State, snk.Error)
+				return fmt.Errorf("sink %s is %s: %s", snk.Name, snk.State, reason(&snk.Condition))
 			}
 		}
 	}
 	return nil
+}
+
+// reason says why a source or sink does not run.
+func reason(c *pipeline.Condition) string {
+	if c.Waits != "" {
+		return "waits for " + c.Waits
+	}
+	return c.Error
 }
 
 func (r *running) status() []pipeline.Status {

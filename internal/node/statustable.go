@@ -43,7 +43,7 @@ func printStatus(out io.Writer, all []pipeline.Status, now time.Time) error {
 func printDetails(out io.Writer, s pipeline.Status) {
 	fmt.Fprintln(out)
 	for _, src := range s.Sources {
-		fmt.Fprintf(out, "%s: position %s\n", src.Name, cmp.Or(string(src.Position), "none yet"))
+		fmt.Fprintf(out, "%s: position %s\n", src.Name, cmp.Or(src.PositionText, string(src.Position), "none yet"))
 		printReport(out, src.Name, src.Report)
 		printError(out, src.Name, src.Condition)
 	}
@@ -57,12 +57,21 @@ func printDetails(out io.Writer, s pipeline.Status) {
 }
 
 func printReport(out io.Writer, name string, r *pipeline.Report) {
-	if r != nil && r.Detail != "" {
+	if r == nil {
+		return
+	}
+	if r.Detail != "" {
 		fmt.Fprintf(out, "%s: %s\n", name, r.Detail)
+	}
+	for _, p := range r.Parked {
+		fmt.Fprintf(out, "%s: PARKED %s since %s: [%s] %s (fix: %s)\n", name, p.What, p.Since, p.Code, p.Why, p.Fix)
 	}
 }
 
 func printError(out io.Writer, name string, c pipeline.Condition) {
+	if c.Waits != "" {
+		fmt.Fprintf(out, "%s: waits for %s\n", name, c.Waits)
+	}
 	if c.Error != "" {
 		fmt.Fprintf(out, "%s: last error, %s: %s\n", name, c.ErrorAt.Format(time.RFC3339), c.Error)
 	}
