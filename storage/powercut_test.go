@@ -3,160 +3,15 @@ package storage_test
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"math/rand"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
-
-// cutFS calls cut before every operation that changes the disk.
-type cutFS struct {
-	*vfs.Mem
-	cut func()
-}
-
-func (c *cutFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
-	c.cut()
-	f, err := c.Mem.OpenFile(name, flag, perm)
-	return &cutFile{File: f, cut: c.cut}, err
-}
-
-func (c *cutFS) Rename(from, to string) error { c.cut(); return c.Mem.Rename(from, to) }
-func (c *cutFS) Remove(name string) error     { c.cut(); return c.Mem.Remove(name) }
-func (c *cutFS) SyncDir(name string) error    { c.cut(); return c.Mem.SyncDir(name) }
-
-type cutFile struct {
-	vfs.File
-	cut func()
-}
-
-func (f *cutFile) WriteAt(p []byte, off int64) (int, error) { f.cut(); return f.File.WriteAt(p, off) }
-func (f *cutFile) WritevAt(b [][]byte, off int64) (int64, error) {
-	f.cut()
-	return f.File.WritevAt(b, off)
-}
-func (f *cutFile) Sync() error               { f.cut(); return f.File.Sync() }
-func (f *cutFile) Truncate(n int64) error    { f.cut(); return f.File.Truncate(n) }
-func (f *cutFile) Allocate(o, n int64) error { f.cut(); return f.File.Allocate(o, n) }
-
-// powerCut is a disk as a cut left it, and what had been promised by then.
-type powerCut struct {
-	disk         *vfs.Mem
-	acked, start int64  // records acknowledged and kept
-	vote         uint64 // acknowledged
-}
-
-// P1: whenever the power goes, in whatever order what was not synced reached the disk, the journal starts again with all
-// that was acknowledged, at the same offsets; it goes on from there, and starts again.
-func TestPowerCutsLoseNothingAcknowledged(t *testing.T) {
-	t.Parallel()
-	for seed := range seeds(t, 6) {
-		rng := rand.New(rand.NewSource(seed))
-		var cuts []powerCut
-		now := powerCut{}
-		disk := &cutFS{Mem: vfs.NewMem()}
-		disk.cut = func() {
-			if rng.Intn(6) == 0 {
-				at := now
-				at.disk = disk.CrashClone(rng)
-				cuts = append(cuts, at)
-			}
-		}
-		o := storage.Options{FS: disk, SegmentBytes: 4 << 10, Retention: storage.Retention{Bytes: 12 << 10}}
-		all := livePowerfully(t, o, rng, &now)
-		for i, c := range cuts {
-			c.check(t, o, all, fmt.Sprintf("seed %d, cut %d of %d", seed, i, len(cuts)))
-		}
-	}
-}
-
-// livePowerfully appends, cuts the end, trims the front and votes, and returns the values of all records by offset.
-func livePowerfully(t *testing.T, o storage.Options, rng *rand.Rand, now *powerCut) []string {
-	l, err := tryOpen(t, "j", o)
-	must(t, err)
-	var all []string
-	for step := range 150 {
-		switch rng.Intn(12) {
-		case 0: // a tail that is stored but not committed, and cut off again
-			keep := l.last()
-			if keep == 0 {
-				continue
-			}
-			for range 1 + rng.Intn(20) {
-				must(t, l.store(&storage.Batch{Data: plain("uncommitted", 1+rng.Intn(4))}))
-			}
-			must(t, l.DeleteRange(keep+1, l.last()))
-		case 1:
-			before, _ := l.Bounds(0)
-			now.start = before // what goes next may be gone
-			_, err := l.Retain()
-			must(t, err)
-		case 2:
-			must(t, l.SetUint64([]byte("CurrentTerm"), now.vote+1))
-			now.vote++
-		case 3:
-			must(t, l.Close())
-			l, err = tryOpen(t, "j", o)
-			must(t, err)
-		default:
-			value := fmt.Sprint("value", step, string(bytes.Repeat([]byte{'v'}, rng.Intn(300))))
-			all = append(all, value)
-			got := l.put(0, batch(batchSpec{values: []string{value}}))[0]
-			if got != int64(len(all)-1) {
-				t.Fatalf("step %d: got offset %d, want %d", step, got, len(all)-1)
-			}
-			now.acked = int64(len(all))
-		}
-	}
-	_ = l.Close()
-	return all
-}
-
-func (c *powerCut) check(t *testing.T, o storage.Options, all []string, what string) {
-	t.Helper()
-	o.FS = c.disk
-	for start := range 2 {
-		l, err := tryOpen(t, "j", o)
-		if err != nil {
-			t.Fatalf("%s: start %d: %v", what, start+1, err)
-		}
-		first, end := l.Bounds(0)
-		if end < c.acked {
-			t.Fatalf("%s: start %d: the partition ends at %d, %d were acknowledged", what, start+1, end, c.acked)
-		}
-		offset := first
-		for rest := l.contents(0); len(rest) > 0; offset++ {
-			h, err := storage.ParseHeader(rest)
-			must(t, err)
-			if h.BaseOffset != offset {
-				t.Fatalf("%s: offset %d where %d should be", what, h.BaseOffset, offset)
-			}
-			if offset < c.acked && !bytes.Contains(rest[:h.Size()], []byte(all[offset])) {
-				t.Fatalf("%s: record %d is another one", what, offset)
-			}
-			if h.Records > 1 { // of the tail that was never committed
-				offset += int64(h.Records) - 1
-			}
-			rest = rest[h.Size():]
-		}
-		if got, err := l.GetUint64([]byte("CurrentTerm")); err != nil || got < c.vote || got > c.vote+1 {
-			t.Fatalf("%s: term is %d, %v; acknowledged was %d", what, got, err, c.vote)
-		}
-		if got := l.put(0, plain("more", 1))[0]; got != end {
-			t.Fatalf("%s: the next record got offset %d, want %d", what, got, end)
-		}
-		must(t, l.Close())
-		r, err := storage.VerifyFS(c.disk, "j")
-		must(t, err)
-		if len(r.Problems) > 0 {
-			t.Fatalf("%s: %v", what, r.Problems)
-		}
-	}
-}
 
 // seeds is how many seeds a test tries: n, or more in the nightly run.
 func seeds(t testing.TB, n int64) int64 {
@@ -170,28 +25,164 @@ func seeds(t testing.TB, n int64) int64 {
 	return n * max(1, m)
 }
 
+// enumeration cuts the power before every operation of a life and checks every disk that this could leave.
+type enumeration struct {
+	mem    *vfs.Mem
+	disk   *vfs.Faulty
+	cuts   vfs.Cuts
+	nested float64 // the share of the disks on whose recovery the power is cut again
+	life   *life
+	tried  int
+	found  error // the first broken promise; ends the run
+}
+
+func newEnumeration(rng *rand.Rand) *enumeration {
+	e := &enumeration{mem: vfs.NewMem(), cuts: vfs.Cuts{Rng: rng, Random: 3, Most: 3}, nested: 0.02}
+	e.disk = vfs.NewFaulty(e.mem)
+	e.disk.Before = func(op vfs.Op, name string) {
+		if op != vfs.OpRead {
+			e.at(fmt.Sprint(op, " ", name))
+		}
+	}
+	return e
+}
+
+// at checks the disks of a cut at this moment.
+func (e *enumeration) at(before string) {
+	if e.found != nil || e.life == nil {
+		return
+	}
+	p := e.life.now
+	e.cuts.At(e.mem, fmt.Sprint(p), func(disk *vfs.Mem, kept []vfs.Doubt) bool {
+		e.tried++
+		if e.cuts.Rng.Float64() < e.nested {
+			e.again(disk.Crash(nil), p)
+		}
+		if err := e.life.survives(disk, p); err != nil {
+			e.found = fmt.Errorf("cut before %s, with %v kept: %w", before, kept, err)
+		}
+		return e.found == nil
+	})
+}
+
+// again cuts the power while the journal recovers from a cut.
+func (e *enumeration) again(disk *vfs.Mem, p promises) {
+	cuts := vfs.Cuts{Rng: e.cuts.Rng, Random: 2, Most: 1}
+	faulty := vfs.NewFaulty(disk)
+	faulty.Before = func(op vfs.Op, name string) {
+		if e.found != nil || op == vfs.OpRead {
+			return
+		}
+		cuts.At(disk, "", func(second *vfs.Mem, kept []vfs.Doubt) bool {
+			e.tried++
+			if err := e.life.survives(second, p); err != nil {
+				e.found = fmt.Errorf("second cut, in recovery before %s %s, with %v kept: %w", op, name, kept, err)
+			}
+			return e.found == nil
+		})
+	}
+	o := e.life.opts
+	o.FS = faulty
+	if j, err := storage.Open("j", o); err == nil {
+		_ = j.Close()
+	}
+}
+
+// P1: whenever the power goes, in whatever order what was not synced reached the disk, the journal starts again with all
+// that was acknowledged, at the same offsets, and nothing that was never written; it goes on from there, and starts
+// again. So it does if the power goes again while it starts.
+func TestPowerCutsLoseNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for seed := range seeds(t, 4) {
+		e := newEnumeration(rand.New(rand.NewSource(seed)))
+		e.run(t, seed, 100)
+		if e.found != nil {
+			t.Fatalf("seed %d: %s", seed, shorten(e.found))
+		}
+		tried += e.tried
+	}
+	t.Logf("%d disks", tried)
+	if tried < 6_000 {
+		t.Errorf("only %d disks were tried: the enumeration has gone blind", tried)
+	}
+}
+
+// run lives a life on the disk, cutting the power all the way.
+func (e *enumeration) run(t testing.TB, seed int64, steps int) {
+	o := storage.Options{FS: e.disk, SegmentBytes: 4 << 10, Retention: storage.Retention{Bytes: 12 << 10}}
+	if seed%2 == 1 {
+		o.Mode, o.ReadDurable, o.FlushEvery = storage.Replicated, true, 1<<62 // flushed when the life says so
+	}
+	e.life = newLife(t, o, e.cuts.Rng)
+	e.life.live(steps, func() bool { return e.found == nil })
+	e.at("the end")
+}
+
+// The enumeration is worth something: it finds every disk that breaks one of its rules, and every rule that the journal
+// could forget.
+func TestPowerCutsFindADiskThatLies(t *testing.T) {
+	t.Parallel()
+	for name, lie := range map[string]vfs.Fault{
+		"segments are not synced":             {Op: vfs.OpSync, Name: ".seg"},
+		"the start file is not synced":        {Op: vfs.OpSync, Name: "start."},
+		"one copy of the start file is never": {Op: vfs.OpWrite, Name: "start.1"},
+		"the mark is not synced":              {Op: vfs.OpSync, Name: "mark"},
+		"directories are not synced":          {Op: vfs.OpSyncDir},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lie.Lie, lie.Keep = true, true
+			for seed := range int64(4) {
+				e := newEnumeration(rand.New(rand.NewSource(seed)))
+				e.cuts.Most = 20
+				e.disk.Inject(lie)
+				e.run(t, seed&^1, 60)
+				if e.found != nil {
+					t.Log(shorten(e.found))
+					return
+				}
+			}
+			t.Error("was not found")
+		})
+	}
+}
+
+func shorten(err error) string {
+	s := err.Error()
+	if len(s) > 400 {
+		s = s[:200] + " ... " + s[len(s)-200:]
+	}
+	return strings.ReplaceAll(s, "\n", " ")
+}
+
 // The same for a command log, of which raft cuts the front after snapshots, and all of it when one comes from elsewhere.
 func TestPowerCutsLoseNoCommand(t *testing.T) {
 	t.Parallel()
-	for seed := range seeds(t, 4) {
+	for seed := range seeds(t, 3) {
 		rng := rand.New(rand.NewSource(seed))
-		type cut struct {
-			disk        *vfs.Mem
-			first, last uint64 // acknowledged and not given up
-		}
-		var cuts []cut
-		var first, last uint64
-		disk := &cutFS{Mem: vfs.NewMem()}
-		disk.cut = func() {
-			if rng.Intn(6) == 0 {
-				cuts = append(cuts, cut{disk.CrashClone(rng), first, last})
-			}
-		}
-		o := storage.Options{FS: disk, SegmentBytes: 4 << 10, Commands: true}
-		l, err := tryOpen(t, "j", o)
-		must(t, err)
+		var first, last uint64 // acknowledged and not given up
 		next := uint64(1)
-		for range 200 {
+		mem := vfs.NewMem()
+		disk := vfs.NewFaulty(mem)
+		o := storage.Options{SegmentBytes: 4 << 10, Commands: true}
+		cuts := vfs.Cuts{Rng: rng, Random: 2, Most: 2}
+		disk.Before = func(op vfs.Op, name string) {
+			if op == vfs.OpRead || t.Failed() {
+				return
+			}
+			cuts.At(mem, fmt.Sprint(first, last), func(cut *vfs.Mem, kept []vfs.Doubt) bool {
+				if err := commandsSurvive(t, cut, o, first, last, next); err != nil {
+					t.Errorf("seed %d: cut before %s %s, with %v kept: %v", seed, op, name, kept, err)
+				}
+				return !t.Failed()
+			})
+		}
+		live := o
+		live.FS = disk
+		l, err := tryOpen(t, "j", live)
+		must(t, err)
+		for range 150 {
 			switch rng.Intn(10) {
 			case 0: // a snapshot of our own
 				if last > first {
@@ -217,23 +208,33 @@ func TestPowerCutsLoseNoCommand(t *testing.T) {
 			}
 		}
 		_ = l.Close()
-		for i, c := range cuts {
-			o.FS = c.disk
-			l, err := tryOpen(t, "j", o)
-			if err != nil {
-				t.Fatalf("seed %d, cut %d: %v", seed, i, err)
-			}
-			for n := c.first; n != 0 && n <= c.last; n++ {
-				if err := l.command(n); err != nil {
-					t.Fatalf("seed %d, cut %d: entry %d of %d to %d: %v", seed, i, n, c.first, c.last, err)
-				}
-			}
-			if low, _ := l.FirstIndex(); low > 0 { // whatever else came back is in order
-				must(t, l.DeleteRange(low, l.last()))
-			}
-			must(t, l.storeCommand(next))
-			must(t, l.command(next))
-			must(t, l.Close())
+	}
+}
+
+func commandsSurvive(t testing.TB, disk *vfs.Mem, o storage.Options, first, last, next uint64) error {
+	o.FS = disk
+	l, err := tryOpen(t, "j", o)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for n := first; n != 0 && n <= last; n++ {
+		if err := l.command(n); err != nil {
+			return fmt.Errorf("entry %d of %d to %d: %w", n, first, last, err)
 		}
 	}
+	if low, _ := l.FirstIndex(); low > 0 { // whatever else came back is in order
+		if err := l.DeleteRange(low, l.last()); err != nil {
+			return err
+		}
+	}
+	if err := l.storeCommand(next); err != nil {
+		return err
+	}
+	return l.command(next)
+}
+
+// sameBatch says whether two batches are the same but for what the journal sets.
+func sameBatch(a, b []byte) bool {
+	return len(a) == len(b) && bytes.Equal(a[16:], b[16:])
 }

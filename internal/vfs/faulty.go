@@ -33,12 +33,22 @@ type Fault struct {
 	Err  error  // what it returns; nil: EIO
 	// Short is for OpWrite: so many bytes are written before the error.
 	Short int
+	// Lie makes the operation do nothing and return nil: a disk that acknowledges what it does not do.
+	Lie bool
+	// Flip is for OpRead: the read succeeds, with this bit of what it returns flipped (counted from its first byte,
+	// round and round). Zero flips nothing; 8 is the lowest bit of the second byte.
+	Flip int
+	// Stall makes the operation wait until the channel is closed, and then go on as if nothing had been.
+	Stall <-chan struct{}
 }
 
 // Faulty wraps an FS and makes chosen operations fail. It also counts operations, and can bound the space files may
 // grow by. Safe for concurrent use.
 type Faulty struct {
 	FS
+
+	// Before, if not nil, is called before every operation that is counted. Set it before the first one.
+	Before func(op Op, name string)
 
 	mu     sync.Mutex // guards all below
 	faults []*Fault
@@ -84,8 +94,20 @@ func (f *Faulty) Count(op Op) int {
 	return f.counts[op]
 }
 
-// check counts an operation and returns the fault that hits it, or nil.
+// check counts an operation and returns the fault that hits it, or nil. It waits where a fault says so.
 func (f *Faulty) check(op Op, name string) *Fault {
+	if f.Before != nil {
+		f.Before(op, name)
+	}
+	hit := f.hit(op, name)
+	if hit != nil && hit.Stall != nil {
+		<-hit.Stall
+		return nil
+	}
+	return hit
+}
+
+func (f *Faulty) hit(op Op, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counts[op]++
@@ -99,6 +121,9 @@ func (f *Faulty) check(op Op, name string) *Fault {
 				hit.Err = syscall.EIO
 			}
 			hit.Err = &os.PathError{Op: string(op), Path: name, Err: hit.Err}
+			if hit.Lie {
+				hit.Err = nil
+			}
 			return &hit
 		}
 	}
@@ -143,7 +168,7 @@ func (f *Faulty) giveBack(has *int64, size int64) {
 
 // OpenFile implements FS.
 func (f *Faulty) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if hit := f.check(OpOpen, name); hit != nil {
+	if hit := f.check(OpOpen, name); hit != nil && hit.Err != nil {
 		return nil, hit.Err
 	}
 	file, err := f.FS.OpenFile(name, flag, perm)

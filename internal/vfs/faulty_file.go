@@ -12,10 +12,15 @@ var _ File = (*faultyFile)(nil)
 
 // ReadAt implements File.
 func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
-	if hit := f.fs.check(OpRead, f.name); hit != nil {
+	hit := f.fs.check(OpRead, f.name)
+	if hit != nil && hit.Flip == 0 {
 		return 0, hit.Err
 	}
-	return f.File.ReadAt(p, off)
+	n, err := f.File.ReadAt(p, off)
+	if hit != nil && n > 0 {
+		p[hit.Flip/8%n] ^= 1 << (hit.Flip % 8)
+	}
+	return n, err
 }
 
 // WriteAt implements File.
@@ -26,16 +31,20 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 
 // WritevAt implements File.
 func (f *faultyFile) WritevAt(buffers [][]byte, off int64) (int64, error) {
-	if hit := f.fs.check(OpWrite, f.name); hit != nil {
+	hit := f.fs.check(OpWrite, f.name)
+	var total int64
+	for _, b := range buffers {
+		total += int64(len(b))
+	}
+	if hit != nil && hit.Lie {
+		return total, nil
+	}
+	if hit != nil {
 		n, err := f.File.WritevAt(firstBytes(buffers, hit.Short), off)
 		if err != nil {
 			return n, err
 		}
 		return n, hit.Err
-	}
-	var total int64
-	for _, b := range buffers {
-		total += int64(len(b))
 	}
 	if err := f.fs.grow(OpWrite, f.name, f.has, off+total); err != nil {
 		return 0, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"math/rand"
 	"os"
 	"path"
 	"sort"
@@ -16,91 +15,97 @@ import (
 // Mem is a file system in memory that remembers what a power cut would leave. The zero value is not ready; use
 // NewMem. Safe for concurrent use.
 //
-// Its disk model: a write is in doubt until Sync of its file; creating, renaming and removing a name is in doubt until
-// SyncDir of its directory; operations in doubt survive a cut or not, each write sector by sector.
+// Its disk model: a change of a file is in doubt until Sync of the file; creating, renaming and removing a name is in
+// doubt until SyncDir of its directory. A cut keeps any subset of what is in doubt, each write sector by sector; see
+// [Mem.Doubts].
 type Mem struct {
 	mu      sync.Mutex // guards all below and the contents of all nodes
 	names   map[string]*node
 	durable map[string]*node // what names meant at the last SyncDir of their directory
+	renamed []nameChange     // since then, in order
 	dirs    map[string]bool
 	locks   map[string]bool
+	seq     int // numbers the changes
 }
 
 var _ FS = (*Mem)(nil)
 
-// sector is what a disk writes whole or not at all.
-const sector = 512
-
 // node is the contents of a file, now and at its last Sync.
 type node struct {
-	data   []byte
-	synced []byte
-	dirty  [][2]int64 // ranges written since the last Sync, in order
+	data    []byte
+	shared  bool     // data is also somebody's synced: it is copied before it is changed
+	synced  []byte   // never changed in place
+	pending []change // since the last Sync, in order
 }
+
+// change is one change of a file's contents.
+type change struct {
+	seq  int
+	op   Op // OpWrite, OpTruncate or OpAllocate
+	off  int64
+	data []byte // of a write
+	size int64  // of the others
+}
+
+// nameChange is one change of a directory: a name is taken away, given, or both in one step.
+type nameChange struct {
+	seq       int
+	op        Op // OpOpen (created), OpRename or OpRemove
+	gone, now string
+	node      *node // what now means
+}
+
+func (c *nameChange) in(dir string) bool {
+	return c.gone != "" && path.Dir(c.gone) == dir || c.now != "" && path.Dir(c.now) == dir
+}
+
+func (c *nameChange) apply(names map[string]*node) {
+	if c.gone != "" {
+		delete(names, c.gone)
+	}
+	if c.now != "" {
+		names[c.now] = c.node
+	}
+}
+
+// apply makes the change to data, which must not be shared, and returns the result.
+func (c *change) apply(data []byte) []byte {
+	switch c.op {
+	case OpWrite:
+		data = grown(data, c.off+int64(len(c.data)))
+		copy(data[c.off:], c.data)
+	case OpTruncate:
+		data = grown(data[:min(c.size, int64(len(data)))], c.size)
+	case OpAllocate:
+		data = grown(data, c.size)
+	}
+	return data
+}
+
+// change makes a change to a file. The caller holds mu.
+func (m *Mem) change(n *node, c change) {
+	m.seq++
+	c.seq = m.seq
+	if n.shared {
+		n.data, n.shared = bytes.Clone(n.data), false
+	}
+	n.data = c.apply(n.data)
+	n.pending = append(n.pending, c)
+}
+
+// rename changes names. The caller holds mu.
+func (m *Mem) rename(c nameChange) {
+	m.seq++
+	c.seq = m.seq
+	c.apply(m.names)
+	m.renamed = append(m.renamed, c)
+}
+
+func (n *node) sync() { n.synced, n.shared, n.pending = n.data, true, nil }
 
 // NewMem returns an empty file system.
 func NewMem() *Mem {
 	return &Mem{names: map[string]*node{}, durable: map[string]*node{}, dirs: map[string]bool{}, locks: map[string]bool{}}
-}
-
-// CrashClone returns the file system as a power cut at this moment could leave it: all that was synced, and of the
-// rest what rng picks (nil: nothing). Locks are free in the clone.
-func (m *Mem) CrashClone(rng *rand.Rand) *Mem {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	clone := NewMem()
-	for d := range m.dirs {
-		clone.dirs[d] = true
-	}
-	copies := map[*node]*node{}
-	keep := func(name string, n *node) {
-		if copies[n] == nil {
-			copies[n] = n.crash(rng)
-		}
-		clone.names[name], clone.durable[name] = copies[n], copies[n]
-	}
-	for _, name := range m.allNames() {
-		now, then := m.names[name], m.durable[name]
-		if now != then && rng != nil && rng.Intn(2) == 0 {
-			then = now
-		}
-		if then != nil {
-			keep(name, then)
-		}
-	}
-	return clone
-}
-
-func (m *Mem) allNames() []string {
-	set := map[string]bool{}
-	for n := range m.names {
-		set[n] = true
-	}
-	for n := range m.durable {
-		set[n] = true
-	}
-	names := make([]string, 0, len(set))
-	for n := range set {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
-
-// crash returns a copy of what the disk holds of n.
-func (n *node) crash(rng *rand.Rand) *node {
-	disk := bytes.Clone(n.synced)
-	for _, r := range n.dirty {
-		for at := r[0]; at < r[1] && rng != nil; {
-			end := min(r[1], at-at%sector+sector)
-			if rng.Intn(2) == 0 && end <= int64(len(n.data)) {
-				disk = grown(disk, end)
-				copy(disk[at:end], n.data[at:end])
-			}
-			at = end
-		}
-	}
-	return &node{data: disk, synced: bytes.Clone(disk)}
 }
 
 func grown(b []byte, size int64) []byte {
@@ -125,10 +130,10 @@ func (m *Mem) OpenFile(name string, flag int, _ fs.FileMode) (File, error) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	case n == nil:
 		n = &node{}
-		m.names[name] = n
+		m.rename(nameChange{op: OpOpen, now: name, node: n})
 	}
-	if flag&os.O_TRUNC != 0 {
-		n.data = nil
+	if flag&os.O_TRUNC != 0 && len(n.data) > 0 {
+		m.change(n, change{op: OpTruncate})
 	}
 	return &memFile{fs: m, name: name, node: n}, nil
 }
@@ -142,8 +147,7 @@ func (m *Mem) Rename(oldName, newName string) error {
 	if n == nil {
 		return &os.PathError{Op: "rename", Path: oldName, Err: fs.ErrNotExist}
 	}
-	delete(m.names, oldName)
-	m.names[newName] = n
+	m.rename(nameChange{op: OpRename, gone: oldName, now: newName, node: n})
 	return nil
 }
 
@@ -152,11 +156,14 @@ func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name = path.Clean(name)
-	if m.names[name] == nil && !m.dirs[name] {
+	switch {
+	case m.names[name] != nil:
+		m.rename(nameChange{op: OpRemove, gone: name})
+	case m.dirs[name]:
+		delete(m.dirs, name)
+	default:
 		return &os.PathError{Op: "remove", Path: name, Err: fs.ErrNotExist}
 	}
-	delete(m.names, name)
-	delete(m.dirs, name)
 	return nil
 }
 
@@ -212,16 +219,15 @@ func (m *Mem) SyncDir(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name = path.Clean(name)
-	for n := range m.durable {
-		if path.Dir(n) == name && m.names[n] == nil {
-			delete(m.durable, n)
+	var rest []nameChange
+	for _, c := range m.renamed {
+		if c.in(name) {
+			c.apply(m.durable)
+		} else {
+			rest = append(rest, c)
 		}
 	}
-	for n, node := range m.names {
-		if path.Dir(n) == name {
-			m.durable[n] = node
-		}
-	}
+	m.renamed = rest
 	return nil
 }
 

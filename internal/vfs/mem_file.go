@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"io"
+	"slices"
 )
 
 // memFile is an open file of a Mem.
@@ -38,22 +39,21 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	n := f.node
-	n.data = grown(n.data, off+int64(len(p)))
-	n.dirty = append(n.dirty, [2]int64{off, off + int64(len(p))})
-	return copy(n.data[off:], p), nil
+	f.fs.change(f.node, change{op: OpWrite, off: off, data: bytes.Clone(p)})
+	return len(p), nil
 }
 
 // WritevAt implements File.
 func (f *memFile) WritevAt(buffers [][]byte, off int64) (int64, error) {
-	return writeEach(f, buffers, off)
+	n, err := f.WriteAt(slices.Concat(buffers...), off)
+	return int64(n), err
 }
 
 // Sync implements File.
 func (f *memFile) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	f.node.synced, f.node.dirty = bytes.Clone(f.node.data), nil
+	f.node.sync()
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (f *memFile) Sync() error {
 func (f *memFile) Truncate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	f.node.data = grown(f.node.data[:min(size, int64(len(f.node.data)))], size)
+	f.fs.change(f.node, change{op: OpTruncate, size: size})
 	return nil
 }
 
@@ -69,7 +69,9 @@ func (f *memFile) Truncate(size int64) error {
 func (f *memFile) Allocate(off, n int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	f.node.data = grown(f.node.data, off+n)
+	if off+n > int64(len(f.node.data)) {
+		f.fs.change(f.node, change{op: OpAllocate, size: off + n})
+	}
 	return nil
 }
 
