@@ -71,11 +71,12 @@ type Report struct {
 
 // Parked is a part of an origin that can't be read.
 type Parked struct {
-	What  string `json:"what"`  // shop.orders
-	Since string `json:"since"` // the place in the origin from which on it is missing
-	Code  string `json:"code"`  // Code, Why and Fix are those of a StopError
-	Why   string `json:"why"`
-	Fix   string `json:"fix"`
+	What  string    `json:"what"`  // shop.orders
+	Since string    `json:"since"` // the place in the origin from which on it is missing
+	At    time.Time `json:"at"`    // when that was noticed
+	Code  string    `json:"code"`  // Code, Why and Fix are those of a StopError
+	Why   string    `json:"why"`
+	Fix   string    `json:"fix"`
 }
 
 // Describer is a Source whose positions say more than a person wants to read. Describe

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 )
 
@@ -108,7 +109,9 @@ func (in *ingest) status() SourceStatus {
 		s.PositionText = d.Describe(s.Position)
 	}
 	if s.Report != nil && len(s.Report.Parked) > 0 && s.ready() {
-		s.State, s.Code = StateDegraded, s.Report.Parked[0].Code
+		first := s.Report.Parked[0]
+		s.State, s.Code, s.ErrorAt = StateDegraded, first.Code, first.At
+		s.Error = fmt.Sprintf("%d parked, the first: [%s] %s: %s (fix: %s)", len(s.Report.Parked), first.Code, first.What, first.Why, first.Fix)
 	}
 	return s
 }

@@ -58,7 +58,7 @@ const (
 func collectSource(ch chan<- prometheus.Metric, name string, s *pipeline.SourceStatus) {
 	labels := []string{name, s.Name, s.Kind}
 	send(ch, labels,
-		metric{sourceDesc("up", "1 while data moves or would move, else 0."), gauge, up(&s.Condition)},
+		metric{sourceDesc("up", "1 while all data moves or would move, else 0."), gauge, up(&s.Condition)},
 		metric{sourceDesc("records_total", "Records that the journal has acknowledged."), counter, float64(s.Records)},
 		metric{sourceDesc("bytes_total", "Bytes of keys and values that the journal has acknowledged."), counter, float64(s.Bytes)},
 		metric{sourceDesc("repeats_total", "Records left out because the journal had them."), counter, float64(s.Repeats)},
@@ -67,6 +67,10 @@ func collectSource(ch chan<- prometheus.Metric, name string, s *pipeline.SourceS
 	events(ch, sourceDesc("events_total", "What only this kind of source counts.", "event"), labels, s.Report)
 	if s.Report != nil {
 		send(ch, labels, metric{sourceDesc("lag_seconds", "How far the source is behind its origin."), gauge, s.Report.Lag.Seconds()})
+		for _, p := range s.Report.Parked {
+			ch <- prometheus.MustNewConstMetric(sourceDesc("parked", "1 for each part of the origin that is left out until someone acts.", "part", "code", "since"),
+				gauge, 1, append(labels, p.What, p.Code, p.Since)...)
+		}
 	}
 }
 

@@ -8,31 +8,23 @@ import (
 )
 
 // alter applies ALTER TABLE name ... .
-func (d *ddl) alter(c *cursor) error {
+func (d *ddl) alter(c *cursor) {
 	c.accept("IF", "EXISTS")
 	n, ok := d.tableName(c)
 	if !ok {
-		return nil
+		return
 	}
 	if c.accept("WAIT") {
 		c.i++
 	}
 	c.accept("NOWAIT")
-	if err := d.refuseCascade(n, c); err != nil {
-		return err
-	}
+	d.refuseCascade(n, c)
 	old, there := d.reg.tables[n]
-	if !there {
-		if to, renames := d.renameTarget(c); renames && d.reg.captured(to) {
-			return d.renamed([]renaming{{n, to}})
-		}
-		return nil
-	}
 	if old == nil {
-		if to, renames := d.renameTarget(c); renames {
-			return d.renamed([]renaming{{n, to}})
+		if to, renames := d.renameTarget(c); renames && (there || d.reg.captured(to)) {
+			d.renamed([]renaming{{n, to}})
 		}
-		return nil
+		return
 	}
 	a := alteration{ddl: d, t: old.clone(), name: n}
 	d.charset = old.Charset
@@ -41,21 +33,16 @@ func (d *ddl) alter(c *cursor) error {
 	} else if !d.sure {
 		d.unknown(n, "the statement's text is not plain")
 	} else if !sameKey(old, a.t) {
-		if err := d.rekeyed(n, a.t); err != nil {
-			return err
-		}
+		d.rekeyed(n, a.t)
 	} else {
 		d.reg.set(n, a.t)
 	}
-	if a.rowsLost != "" && d.reg.captured(n) {
-		if err := d.replaced(n, a.rowsLost); err != nil {
-			return err
-		}
+	if a.rowsLost != "" {
+		d.replaced(n, a.rowsLost)
 	}
 	if a.to != (tableName{}) {
-		return d.renamed([]renaming{{n, a.to}})
+		d.renamed([]renaming{{n, a.to}})
 	}
-	return nil
 }
 
 // renameTarget looks for RENAME [TO|AS|=] name among the parts of an ALTER TABLE.

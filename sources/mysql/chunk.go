@@ -52,13 +52,13 @@ func (s *snapshot) read() error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return s.r.contain(err)
 	}
 	if t == nil { // there is no such table, and nothing that the stream has yet to read made one
 		s.forget(n)
 		return nil
 	}
-	codec, err := newRowCodec(s.r.ctx, s.r.srv, t, s.r.cfg.ZeroDate, s.r.reg.source)
+	codec, err := s.r.reg.newCodec(s.r.ctx, t)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *snapshot) read() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading rows %d and on of %s: %w", s.rows+1, c.name, err)
+		return s.r.contain(unreadable(codec, fmt.Errorf("reading rows %d and on of %s: %w", s.rows+1, c.name, err)))
 	}
 	s.chunk = c
 	s.r.see.chunk(s, c)
@@ -97,6 +97,23 @@ func putsOff(err error) bool {
 		}
 	}
 	return errors.Is(err, errNotYet)
+}
+
+// unreadable makes an error that only concerns the table a *tableError.
+func unreadable(c *rowCodec, err error) error {
+	var e *driver.MySQLError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Number {
+	case 1142, 1143: // no right to read the table, or a column
+		return &tableError{c.name, &pipeline.StopError{Code: "access-denied", Where: c.full, Err: err,
+			Fix: fmt.Sprintf("GRANT SELECT ON %s.%s to the source's account and restart the pipeline, or take the table out with \"!%s\" in `tables`", quoteName(c.table.DB), quoteName(c.table.Name), c.full)}}
+	case 126, 1034, 1194, 1195, 1712, 1812, 1877, 1932: // the table, an index or its file is damaged or missing
+		return &tableError{c.name, &pipeline.StopError{Code: "table-damaged", Where: c.full, Err: err,
+			Fix: fmt.Sprintf("repair the table and restart the pipeline, or take it out with \"!%s\" in `tables`", c.full)}}
+	}
+	return err
 }
 
 // definition returns the definition by which to select: the stream's. The columns
@@ -243,7 +260,7 @@ func (s *snapshot) collect(c *chunk, t *table, rows *sql.Rows) (n, size int, err
 		}
 		start := len(arena)
 		if arena, err = c.codec.textRow(arena, values); err != nil {
-			return n, size, err
+			return n, size, s.r.undecodable(c.codec, err)
 		}
 		end := len(arena)
 		arena = c.codec.key(arena, arena)

@@ -9,7 +9,8 @@ import (
 // one goroutine.
 type rowCodec struct {
 	table   *table
-	full    string // database.table
+	name    tableName // in the registry
+	full    string    // database.table
 	columns []valueCodec
 	names   [][]byte // {"id": or ,"name":
 	keys    [][]byte // the same for the key's columns

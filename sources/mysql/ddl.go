@@ -16,32 +16,31 @@ import (
 // when the first rows of the table come (resolve.go).
 
 // ddl applies a statement to the registry and emits what it does to rows.
-func (r *reader) ddl(h *replication.EventHeader, s statement, c *cursor, complete bool) error {
+func (r *reader) ddl(h *replication.EventHeader, s statement, c *cursor, complete bool) {
 	d := ddl{reader: r, h: h, s: s, sure: complete && s.utf8}
 	switch {
 	case c.accept("CREATE"):
-		return d.create(c)
+		d.create(c)
 	case c.accept("ALTER"):
 		c.acceptAny("ONLINE")
 		c.acceptAny("IGNORE")
 		if c.accept("TABLE") {
-			return d.alter(c)
+			d.alter(c)
 		}
 	case c.accept("DROP", "TABLE"), c.accept("DROP", "TABLES"):
-		return d.drop(c)
+		d.drop(c)
 	case c.accept("DROP", "DATABASE"), c.accept("DROP", "SCHEMA"):
-		return d.dropDatabase(c)
+		d.dropDatabase(c)
 	case c.accept("DROP", "INDEX"):
-		return d.dropIndex(c)
+		d.dropIndex(c)
 	case c.accept("RENAME", "TABLE"), c.accept("RENAME", "TABLES"):
-		return d.rename(c)
+		d.rename(c)
 	case c.accept("TRUNCATE"):
 		c.accept("TABLE")
 		if n, ok := d.tableName(c); ok && r.reg.captured(n) {
-			return r.emptied(h, n, "TRUNCATE")
+			r.emptied(h, n, "TRUNCATE")
 		}
 	}
-	return nil
 }
 
 // ddl is one statement being applied.
@@ -54,19 +53,19 @@ type ddl struct {
 	charset string // for columns that declare none
 }
 
-// refuseCascade stops at a statement that gives a captured table a foreign key which
+// refuseCascade parks a captured table whose statement gives it a foreign key which
 // changes rows below the log.
-func (d *ddl) refuseCascade(n tableName, c *cursor) error {
+func (d *ddl) refuseCascade(n tableName, c *cursor) {
 	if !d.srv.hidesCascades() || d.cfg.Cascades == cascadesIgnore || !d.reg.captured(n) {
-		return nil
+		return
 	}
 	for i := range c.tokens[:max(0, len(c.tokens)-2)] {
 		t := cursor{tokens: c.tokens, i: i}
 		if t.accept("ON") && t.acceptAny("DELETE", "UPDATE") && t.acceptAny("CASCADE", "SET") {
-			return unseenCascade(fmt.Sprintf("%s at %s", n, d.at))
+			d.park(n, unseenCascade(fmt.Sprintf("%s at %s", n, d.at)))
+			return
 		}
 	}
-	return nil
 }
 
 // tableName reads [database.]table.
@@ -106,33 +105,29 @@ func (d *ddl) unknown(n tableName, why string) {
 	d.reg.set(n, nil)
 }
 
-func (d *ddl) create(c *cursor) error {
+func (d *ddl) create(c *cursor) {
 	replace := c.accept("OR", "REPLACE")
 	if c.accept("TEMPORARY") {
-		return nil
+		return
 	}
 	if c.accept("UNIQUE") {
-		return d.createUnique(c)
+		d.createUnique(c)
+		return
 	}
 	if !c.accept("TABLE") {
-		return nil
+		return
 	}
 	ifNotExists := c.accept("IF", "NOT", "EXISTS")
 	n, ok := d.tableName(c)
 	if !ok || !d.follows(n) {
-		return nil
+		return
 	}
 	_, there := d.reg.tables[n]
 	if there && ifNotExists && !replace {
-		return nil
-	}
-	if err := d.refuseCascade(n, c); err != nil {
-		return err
+		return
 	}
 	if there && replace && d.reg.captured(n) {
-		if err := d.emptied(d.h, n, "CREATE OR REPLACE"); err != nil {
-			return err
-		}
+		d.gone(n, "CREATE OR REPLACE")
 	}
 	t, err := d.createdTable(n, c)
 	if err != nil {
@@ -143,93 +138,93 @@ func (d *ddl) create(c *cursor) error {
 	if d.snap != nil {
 		d.snap.forget(n) // it is empty: all its rows will be in the log
 	}
-	return nil
+	d.refuseCascade(n, c)
 }
 
 // createUnique: a unique index may become what identifies rows.
-func (d *ddl) createUnique(c *cursor) error {
+func (d *ddl) createUnique(c *cursor) {
 	for !c.end() && !c.accept("ON") {
 		c.i++
 	}
 	n, ok := d.tableName(c)
 	if !ok {
-		return nil
+		return
 	}
 	if t := d.reg.tables[n]; t != nil && len(t.Key) == 0 {
 		d.unknown(n, "CREATE UNIQUE INDEX on a table without a key")
 	}
-	return nil
 }
 
-func (d *ddl) dropIndex(c *cursor) error {
+func (d *ddl) dropIndex(c *cursor) {
 	c.accept("IF", "EXISTS")
 	index, _ := c.name()
 	if !c.accept("ON") {
-		return nil
+		return
 	}
 	n, ok := d.tableName(c)
 	if !ok {
-		return nil
+		return
 	}
 	if t := d.reg.tables[n]; t != nil && strings.EqualFold(t.KeyName, index) {
-		return d.rekeyed(n, nil)
+		d.rekeyed(n, nil)
 	}
-	return nil
 }
 
-func (d *ddl) drop(c *cursor) error {
+func (d *ddl) drop(c *cursor) {
 	c.accept("IF", "EXISTS")
 	for {
 		n, ok := d.tableName(c)
 		if !ok {
-			return nil
+			return
 		}
-		if err := d.dropped(n); err != nil {
-			return err
-		}
+		d.dropped(n)
 		if !c.accept(",") {
-			return nil
+			return
 		}
 	}
 }
 
-func (d *ddl) dropped(n tableName) error {
-	_, there := d.reg.tables[n]
-	if there && d.reg.captured(n) {
-		if err := d.emptied(d.h, n, "DROP"); err != nil {
-			return err
+func (d *ddl) dropped(n tableName) {
+	if _, there := d.reg.tables[n]; there {
+		if d.reg.captured(n) {
+			d.gone(n, "DROP")
 		}
-	}
-	if there {
 		d.reg.remove(n)
 	}
 	if d.snap != nil {
 		d.snap.forget(n)
 	}
-	return nil
 }
 
-func (d *ddl) dropDatabase(c *cursor) error {
+// gone handles a captured table that is no more.
+func (d *ddl) gone(n tableName, why string) {
+	d.emptied(d.h, n, why)
+	if d.snap != nil {
+		d.snap.forget(n)
+	}
+	if d.parked[n].Code != codeEmptied {
+		d.unlist(n, why)
+	}
+}
+
+func (d *ddl) dropDatabase(c *cursor) {
 	c.accept("IF", "EXISTS")
 	db, ok := c.name()
 	if !ok {
-		return nil
+		return
 	}
 	db = d.reg.id(db, "").db
 	for n := range d.reg.tables {
 		if n.db == db {
-			if err := d.dropped(n); err != nil {
-				return err
-			}
+			d.dropped(n)
 		}
 	}
-	return nil
 }
 
 // renaming is one part of a RENAME.
 type renaming struct{ from, to tableName }
 
-func (d *ddl) rename(c *cursor) error {
+func (d *ddl) rename(c *cursor) {
 	c.accept("IF", "EXISTS")
 	var list []renaming
 	for {
@@ -253,13 +248,13 @@ func (d *ddl) rename(c *cursor) error {
 			break
 		}
 	}
-	return d.renamed(list)
+	d.renamed(list)
 }
 
 // renamed moves definitions. A captured name that one table leaves and another takes
 // in one statement is a change of the table's definition (that is how gh-ost and
 // pt-online-schema-change end); else its rows have gone, or come from elsewhere.
-func (d *ddl) renamed(list []renaming) error {
+func (d *ddl) renamed(list []renaming) {
 	before := map[tableName]*table{}
 	for _, m := range list {
 		for _, n := range []tableName{m.from, m.to} {
@@ -296,23 +291,13 @@ func (d *ddl) renamed(list []renaming) error {
 		now, is := d.reg.tables[n]
 		switch {
 		case was && !is:
-			if err := d.emptied(d.h, n, "RENAME"); err != nil {
-				return err
-			}
-			if d.snap != nil {
-				d.snap.forget(n)
-			}
+			d.gone(n, "RENAME")
 		case !was && is:
-			if err := d.reread(n, "RENAME"); err != nil {
-				return err
-			}
+			d.reread(n, "RENAME")
 		case was && is && old != nil && now != nil && !sameKey(old, now):
-			if err := d.rekeyed(n, now); err != nil {
-				return err
-			}
+			d.rekeyed(n, now)
 		}
 	}
-	return nil
 }
 
 func sameKey(a, b *table) bool {
@@ -329,54 +314,56 @@ func sameKey(a, b *table) bool {
 
 // rekeyed handles a new key: what the sinks hold under the old keys is void. t is the
 // new definition, nil where it is not known.
-func (d *ddl) rekeyed(n tableName, t *table) error {
+func (d *ddl) rekeyed(n tableName, t *table) {
 	if t == nil {
 		d.unknown(n, "the key has changed")
 	} else {
 		d.reg.set(n, t)
 	}
-	if !d.reg.captured(n) {
-		return nil
-	}
-	return d.replaced(n, "a change of the key")
+	d.replaced(n, "a change of the key")
 }
 
 // replaced handles statements that change rows without logging them: the table is
 // emptied at the sinks and read anew.
-func (d *ddl) replaced(n tableName, why string) error {
-	if err := d.emptied(d.h, n, why); err != nil || d.cfg.Truncate != truncatePropagate {
-		return err
+func (d *ddl) replaced(n tableName, why string) {
+	if _, parked := d.parked[n]; parked || !d.reg.captured(n) {
+		return // a parked table is read anew when it comes back
 	}
-	return d.reread(n, why)
+	d.emptied(d.h, n, why)
+	if d.cfg.Truncate == truncatePropagate {
+		d.reread(n, why)
+	}
 }
 
 // reread has the snapshot read a table whose rows are not all in the log.
-func (d *ddl) reread(n tableName, why string) error {
+func (d *ddl) reread(n tableName, why string) {
+	if _, parked := d.parked[n]; parked {
+		return
+	}
 	if d.cfg.Start != startSnapshot {
 		d.log.Warn("rows that were not logged are left out, for the source has `start: latest`",
 			slog.String("table", n.String()), slog.String("why", why))
-		return nil
+		return
 	}
 	d.log.Info("the table will be read by a snapshot", slog.String("table", n.String()), slog.String("why", why))
 	d.reader.queue(n)
-	return nil
 }
 
 // emptied applies the policy for tables whose rows vanish without being logged.
-func (r *reader) emptied(h *replication.EventHeader, n tableName, why string) error {
+func (r *reader) emptied(h *replication.EventHeader, n tableName, why string) {
 	if r.snap != nil {
 		r.snap.emptied(n)
 	}
 	switch r.cfg.Truncate {
 	case truncateIgnore:
 		r.see.truncates.Add(1)
-		return nil
+		return
 	case truncateStop:
-		return &pipeline.StopError{Code: "table-emptied", Where: fmt.Sprintf("%s at %s", n, r.at),
+		r.park(n, &pipeline.StopError{Code: codeEmptied, Where: fmt.Sprintf("%s at %s", n, r.at),
 			Err: errors.New("its rows went by " + why + ", and the source has `truncate: stop`"),
-			Fix: "set `truncate: propagate` or `truncate: ignore`"}
+			Fix: "set `truncate: propagate` or `truncate: ignore`, and restart the pipeline: the table is read anew"})
+		return
 	}
 	r.see.truncates.Add(1)
 	r.emitTruncate(h, n)
-	return nil
 }

@@ -46,6 +46,33 @@ func parseGTIDs(flavor, s string) (gtidSet, error) {
 	return parseMySQLGTIDs(s)
 }
 
+// maxShown is how many members of a set a person is shown.
+const maxShown = 4
+
+// shortGTIDs shortens a set that gtidSet.String wrote: of each source the first digits of
+// its UUID, the tag and the last interval, and no more than maxShown sources.
+func shortGTIDs(set string) string {
+	parts := strings.Split(set, ",")
+	for i, part := range parts {
+		fields := strings.Split(part, ":")
+		if len(fields) < 2 || len(fields[0]) < 8 {
+			continue // MariaDB's are short
+		}
+		short := []string{fields[0][:8] + "…"}
+		if isTag(fields[1]) {
+			short, fields = append(short, fields[1]), fields[1:]
+		}
+		if len(fields) > 2 {
+			short = append(short, "…")
+		}
+		parts[i] = strings.Join(append(short, fields[len(fields)-1]), ":")
+	}
+	if more := len(parts) - maxShown; more > 0 {
+		return strings.Join(parts[:maxShown], ",") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(parts, ",")
+}
+
 // interval is the numbers from lo to hi, both included.
 type interval struct{ lo, hi uint64 }
 

@@ -24,6 +24,8 @@ type resume struct {
 	// Patterns selected the tables; what a change of them adds is read by a snapshot.
 	Patterns []string      `json:"patterns"`
 	Snapshot *snapshotMark `json:"snapshot,omitempty"`
+	// Parked are the tables whose rows are missing, see parked.go.
+	Parked []parkedTable `json:"parked,omitempty"`
 }
 
 // snapshotMark says how far the snapshot got. It is kept when it is over, so that
@@ -52,6 +54,20 @@ const resumeVersion = 1
 func (r *resume) encode() pipeline.Position {
 	b, _ := json.Marshal(r) // a struct of texts and numbers can't fail
 	return pipeline.Position(b)
+}
+
+// Describe says a position as an operator knows it: the place in the log and the
+// transactions up to there.
+func (s *Source) Describe(p pipeline.Position) string {
+	r, err := decodeResume(p)
+	if err != nil {
+		return string(p)
+	}
+	text := r.place.String()
+	if r.GTIDs != "" {
+		text += ", GTIDs " + shortGTIDs(r.GTIDs)
+	}
+	return text
 }
 
 func decodeResume(p pipeline.Position) (*resume, error) {

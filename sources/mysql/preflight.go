@@ -66,17 +66,30 @@ func (s *Source) refuseSilentReplica(ctx context.Context, srv *server) error {
 		Fix: "start it with log_replica_updates=ON, or read from its source"}
 }
 
-// checkLogged stops where the server keeps a captured table's database out of its
-// log, and warns of changes that it makes without logging them.
-func (s *Source) checkLogged(ctx context.Context, srv *server, end logEnd, list []tableInfo) error {
+// barred returns the captured tables whose changes the server does not log, or not all:
+// those of databases that it keeps out of its log, and those with foreign keys that act.
+func (r *reader) barred(end logEnd, list []tableInfo) (map[tableName]*pipeline.StopError, error) {
+	bars := map[tableName]*pipeline.StopError{}
 	only, not := strings.Split(end.only, ","), strings.Split(end.not, ",")
 	for _, t := range list {
 		if end.only != "" && !slices.Contains(only, t.name.db) || slices.Contains(not, t.name.db) {
-			return &pipeline.StopError{Code: "binlog-filtered", Where: t.name.String(), Err: errors.New("the server leaves its database out of the binary log (binlog-do-db, binlog-ignore-db)"),
-				Fix: "start the server without these filters, or take the table out of `tables`"}
+			bars[r.reg.id(t.name.db, t.name.table)] = &pipeline.StopError{Code: codeFiltered, Where: t.name.String(), Err: errors.New("the server leaves its database out of the binary log (binlog-do-db, binlog-ignore-db)"),
+				Fix: fmt.Sprintf("start the server without these filters, or take the table out with \"!%s\" in `tables`", t.name)}
 		}
 	}
-	return s.checkCascades(ctx, srv, list)
+	if !r.srv.hidesCascades() || r.cfg.Cascades == cascadesIgnore {
+		return bars, nil
+	}
+	acting, err := r.cascades()
+	if err != nil {
+		return nil, err
+	}
+	for n, constraint := range acting {
+		if _, twice := bars[n]; !twice && r.reg.captured(n) {
+			bars[n] = unseenCascade(n.String() + " (" + constraint + ")")
+		}
+	}
+	return bars, nil
 }
 
 // hidesCascades reports whether rows that foreign keys change are missing from the
@@ -84,36 +97,27 @@ func (s *Source) checkLogged(ctx context.Context, srv *server, end logEnd, list 
 func (s *server) hidesCascades() bool { return s.flavor == flavorMariaDB || s.number < 90600 }
 
 // unseenCascade is the error for a table whose rows a foreign key may change unseen.
-func unseenCascade(where string) error {
+func unseenCascade(where string) *pipeline.StopError {
 	return &pipeline.StopError{Code: "unlogged-cascade", Where: where, Err: errors.New("a foreign key deletes or changes rows of the table itself, and this server does not log that"),
 		Fix: "make the foreign key RESTRICT, or accept with `cascades: ignore` that these changes are not seen"}
 }
 
-// checkCascades looks for captured tables with foreign keys that act.
-func (s *Source) checkCascades(ctx context.Context, srv *server, list []tableInfo) error {
-	if !srv.hidesCascades() || s.cfg.Cascades == cascadesIgnore {
-		return nil
-	}
-	captured := map[tableName]bool{}
-	for _, t := range list {
-		captured[t.name] = true
-	}
-	rows, err := srv.db.QueryContext(ctx, `SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+// cascades returns the tables with foreign keys that change their rows, and the name of
+// one of these keys.
+func (r *reader) cascades() (map[tableName]string, error) {
+	rows, err := r.srv.db.QueryContext(r.ctx, `SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 		WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')`)
 	if err != nil {
-		return fmt.Errorf("listing foreign keys: %w", err)
+		return nil, fmt.Errorf("listing foreign keys: %w", err)
 	}
-	return scanAll(rows, func() error {
-		var n tableName
-		var constraint string
-		if err := rows.Scan(&n.db, &n.table, &constraint); err != nil {
-			return err
-		}
-		if captured[n] {
-			return unseenCascade(n.String() + " (" + constraint + ")")
-		}
-		return nil
+	acting := map[tableName]string{}
+	err = scanAll(rows, func() error {
+		var db, table, constraint string
+		err := rows.Scan(&db, &table, &constraint)
+		acting[r.reg.id(db, table)] = constraint
+		return err
 	})
+	return acting, err
 }
 
 // variables returns the server's global variables of the given names, those it has.

@@ -23,6 +23,13 @@ type progress struct {
 	rows     int64
 	estimate map[string]uint64 // rows of each table, as the server guesses
 	left     int               // tables that are still to be read, the current one included
+	parked   []pipeline.Parked // replaced, never changed
+}
+
+func (p *progress) setParked(list []pipeline.Parked) {
+	p.mu.Lock()
+	p.parked = list
+	p.mu.Unlock()
 }
 
 func (p *progress) setPhase(phase string) {
@@ -68,9 +75,10 @@ func (p *progress) snapshotOver() {
 func (p *progress) report() pipeline.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := pipeline.Report{Phase: p.phase, Counters: map[string]int64{
+	r := pipeline.Report{Phase: p.phase, Parked: p.parked, Counters: map[string]int64{
 		"mysql_records": p.records.Load(), "mysql_transactions": p.transactions.Load(),
 		"mysql_ddl": p.statements.Load(), "mysql_tables_emptied": p.truncates.Load(),
+		"mysql_tables_parked": int64(len(p.parked)),
 	}}
 	if p.at.File != "" {
 		r.Detail = "at " + p.at.String()

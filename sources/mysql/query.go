@@ -143,13 +143,16 @@ func (r *reader) statement(h *replication.EventHeader, s statement, c *cursor, c
 			return nil
 		}
 		r.see.statements.Add(1)
-		return r.ddl(h, s, c, complete)
+		all := *c
+		r.ddl(h, s, c, complete)
+		return r.reconsider(h, s, &all)
 	}
 	return nil
 }
 
 // loggedAsStatement stops where rows of a captured table may have changed without
-// being logged.
+// being logged. It stops the source and not the tables that the statement names: by
+// triggers and foreign keys it may have changed any.
 func (r *reader) loggedAsStatement(s statement, c *cursor) error {
 	if r.shadow != nil {
 		return nil
@@ -165,15 +168,7 @@ func (r *reader) loggedAsStatement(s statement, c *cursor) error {
 
 // mentioned returns a captured table that a statement names anywhere.
 func (r *reader) mentioned(s statement, c *cursor) (tableName, bool) {
-	for i, t := range c.tokens {
-		if t.kind != tokenWord && t.kind != tokenName {
-			continue
-		}
-		db := s.db
-		if i >= 2 && c.tokens[i-1].is(".") {
-			db = c.tokens[i-2].text
-		}
-		n := r.reg.id(db, t.text)
+	for n := range r.names(s, c) {
 		if _, known := r.reg.tables[n]; known && r.reg.captured(n) {
 			return n, true
 		}

@@ -51,6 +51,9 @@ type reader struct {
 	snapDone *snapshotMark
 	stop     func(idle bool) bool // reports that all that was asked for is there
 
+	parked map[tableName]parkedTable // see parked.go
+	mine   map[tableName]bool        // those that this process parked
+
 	sid      []byte // the last transaction's source as bytes, and as text
 	sidText  string
 	rowHead  []byte // of the envelope's source, up to the row's number
@@ -74,8 +77,10 @@ type transaction struct {
 	gtid    gtid
 	hasGTID bool
 	micros  int64       // commit time where the log has it, else 0
-	rows    int64       // records so far, the number of the next one
 	xa      *preparedXA // set inside an XA transaction
+	// rows counts the records of each table, for their positions. These must not hang on
+	// which other tables are captured: that may change between two readings.
+	rows map[string]int64
 }
 
 // binding is a table map met before, with what it led to.
@@ -261,7 +266,15 @@ func (r *reader) begin(h *replication.EventHeader, g gtid, hasGTID bool) {
 		id = append(id, ':')
 		id = strconv.AppendUint(id, r.at.Pos, 10)
 	}
-	r.tx = transaction{id: id, gtid: g, hasGTID: hasGTID}
+	r.newTransaction(id)
+	r.tx.gtid, r.tx.hasGTID = g, hasGTID
+}
+
+// newTransaction forgets the one before, but for its memory.
+func (r *reader) newTransaction(id []byte) {
+	rows := r.tx.rows
+	clear(rows)
+	r.tx = transaction{id: id, rows: rows}
 }
 
 // commit ends the transaction: from here on it need not be read again. Promise 1.
@@ -269,7 +282,7 @@ func (r *reader) commit(h *replication.EventHeader) error {
 	if r.tx.hasGTID && r.done != nil {
 		r.done.add(r.tx.gtid)
 	}
-	r.tx = transaction{id: r.tx.id[:0]}
+	r.newTransaction(r.tx.id[:0])
 	r.logged = h.Timestamp
 	r.see.transactions.Add(1)
 	if err := r.boundary(); err != nil {
@@ -406,7 +419,7 @@ func (r *reader) resume() pipeline.Position {
 	if r.done != nil {
 		p.GTIDs = r.done.String()
 	}
-	p.Snapshot = r.mark()
+	p.Snapshot, p.Parked = r.mark(), r.parkedTables()
 	return p.encode()
 }
 

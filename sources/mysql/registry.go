@@ -94,38 +94,26 @@ func (r *registry) load(ctx context.Context) ([]tableInfo, error) {
 	return list, nil
 }
 
-// check returns why a table can't be captured, nil where it can.
+// check returns why a table can't be captured, a *tableError; nil where it can.
 func (r *registry) check(t *table) error {
 	stop := func(code, where, why, fix string) error {
-		return &pipeline.StopError{Code: code, Where: where, Err: errors.New(why),
-			Fix: fix + fmt.Sprintf("take the table out with \"!%s\" in `tables`", t.full())}
+		return &tableError{r.id(t.DB, t.Name), &pipeline.StopError{Code: code, Where: where, Err: errors.New(why),
+			Fix: fix + fmt.Sprintf("take the table out with \"!%s\" in `tables`", t.full())}}
 	}
 	if t.Refused != "" {
-		return stop("unsupported-table", t.full(), t.Refused, "")
+		return stop(codeTable, t.full(), t.Refused, "")
 	}
 	if len(t.Key) == 0 {
-		return stop("no-primary-key", t.full(), "it has neither a primary key nor a unique key without NULL, so its rows can't be told apart", "add a primary key, or ")
+		return stop(codeNoKey, t.full(), "it has neither a primary key nor a unique key without NULL, so its rows can't be told apart", "add a primary key, or ")
 	}
 	for i := range t.Columns {
 		if why := t.Columns[i].problem(r.srv); why != "" {
-			return stop("unsupported-column", t.full()+"."+t.Columns[i].Name, why, "")
+			return stop(codeColumn, t.full()+"."+t.Columns[i].Name, why, "")
 		}
 	}
 	for _, k := range t.Key {
 		if t.Columns[k].Type == "float" {
-			return stop("unsupported-column", t.full()+"."+t.Columns[k].Name, "a FLOAT in the key does not name its row exactly", "")
-		}
-	}
-	return nil
-}
-
-// checkAll returns the first reason why a captured table can't be captured.
-func (r *registry) checkAll() error {
-	for _, n := range slices.SortedFunc(maps.Keys(r.tables), compareNames) {
-		if t := r.tables[n]; t != nil && r.captured(n) {
-			if err := r.check(t); err != nil {
-				return err
-			}
+			return stop(codeColumn, t.full()+"."+t.Columns[k].Name, "a FLOAT in the key does not name its row exactly", "")
 		}
 	}
 	return nil
@@ -139,12 +127,21 @@ func (r *registry) codec(ctx context.Context, t *table, m *tableMap) (*rowCodec,
 	if err := r.check(t); err != nil {
 		return nil, err
 	}
-	c, err := newRowCodec(ctx, r.srv, t, r.zero, r.source)
+	c, err := r.newCodec(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	c.bindTo(m)
 	return c, nil
+}
+
+// newCodec returns a codec for rows that a SELECT returns.
+func (r *registry) newCodec(ctx context.Context, t *table) (*rowCodec, error) {
+	c, err := newRowCodec(ctx, r.srv, t, r.zero, r.source)
+	if err == nil {
+		c.name = r.id(t.DB, t.Name)
+	}
+	return c, err
 }
 
 // pack returns the definitions as text, as compact as may be: they are part of the

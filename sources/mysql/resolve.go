@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"slices"
 
 	"github.com/daybook-data/daybook/pipeline"
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -42,15 +44,18 @@ func (r *registry) bind(ctx context.Context, m *tableMap, rd *reader) (*rowCodec
 		return nil, err
 	}
 	if now != nil {
+		if err := r.check(now); err != nil {
+			return nil, err
+		}
 		if later := r.agree(now, m); later == nil {
 			return r.codec(ctx, now, m)
 		} else {
 			why = later
 		}
 	}
-	return nil, &pipeline.StopError{Code: "schema-unknown", Where: fmt.Sprintf("%s at %s", n, rd.at),
+	return nil, &tableError{n, &pipeline.StopError{Code: "schema-unknown", Where: fmt.Sprintf("%s at %s", n, rd.at),
 		Err: fmt.Errorf("the columns of its rows are not known for certain: %w", why),
-		Fix: "SET GLOBAL binlog_row_metadata = FULL, so that the log itself says them from then on, and give the source another name to start anew with a snapshot"}
+		Fix: "SET GLOBAL binlog_row_metadata = FULL, so that the log itself says them from then on, and restart the pipeline: the table is read anew"}}
 }
 
 // settle reads a table's present definition and makes it the one in use, if no
@@ -89,19 +94,30 @@ func (r *reader) concerns(s statement, c *cursor, is func(tableName) bool) bool 
 		db, _ := d.name()
 		return c.peek(0).is("DROP") && is(r.reg.id(db, ""))
 	}
-	for i, t := range c.tokens {
-		if t.kind != tokenWord && t.kind != tokenName {
-			continue
-		}
-		db := s.db
-		if i >= 2 && c.tokens[i-1].is(".") {
-			db = c.tokens[i-2].text
-		}
-		if is(r.reg.id(db, t.text)) {
+	for n := range r.names(s, c) {
+		if is(n) {
 			return true
 		}
 	}
 	return false
+}
+
+// names yields all that may be the name of a table in a statement.
+func (r *reader) names(s statement, c *cursor) iter.Seq[tableName] {
+	return func(yield func(tableName) bool) {
+		for i, t := range c.tokens {
+			if t.kind != tokenWord && t.kind != tokenName {
+				continue
+			}
+			db := s.db
+			if i >= 2 && c.tokens[i-1].is(".") {
+				db = c.tokens[i-2].text
+			}
+			if !yield(r.reg.id(db, t.text)) {
+				return
+			}
+		}
+	}
 }
 
 // scan looks for DDL in a stretch of the log that is read for nothing else.
@@ -165,14 +181,10 @@ func (r *registry) fromMap(ctx context.Context, m *tableMap, old *table) (*table
 	if old != nil {
 		t.Charset = old.Charset
 		if len(t.Key) == 0 && old.KeyName != "PRIMARY" {
-			names := old.keyNames()
-			t.setKey(names)
+			t.setKey(old.keyNames())
 			t.KeyName = old.KeyName
-			for _, k := range t.Key {
-				if k < 0 {
-					t.Key, t.KeyName = nil, ""
-					break
-				}
+			if slices.Contains(t.Key, -1) { // a column of it has gone
+				t.Key, t.KeyName = nil, ""
 			}
 		}
 	}
@@ -181,43 +193,29 @@ func (r *registry) fromMap(ctx context.Context, m *tableMap, old *table) (*table
 
 const collationBinary = 63
 
+// typeOfKind maps the types of columns in the log to data types, as far as they alone
+// say it.
+var typeOfKind = map[byte]string{
+	typeTiny: "tinyint", typeShort: "smallint", typeInt24: "mediumint", typeLong: "int", typeLongLong: "bigint",
+	typeFloat: "float", typeDouble: "double", typeYear: "year", typeDecimal: "decimal", typeBit: "bit",
+	typeDate: "date", typeDatetime: "datetime", typeDatetime2: "datetime", typeTimestamp: "timestamp", typeTimestamp2: "timestamp",
+	typeTime: "time", typeTime2: "time", typeJSON: "json", typeEnum: "enum", typeSet: "set", typeGeometry: "geometry",
+}
+
 // columnFromMap translates one column of a table map.
 func (r *registry) columnFromMap(ctx context.Context, l *mapColumn) (column, error) {
 	c := column{Name: l.name, Unsigned: l.unsigned, NotNull: !l.nullable}
 	cs := r.srv.collations[l.collation]
 	binary := l.collation == collationBinary
 	width := max(1, r.srv.maxLen[cs])
+	c.Type = typeOfKind[l.kind]
 	switch l.kind {
-	case typeTiny:
-		c.Type = "tinyint"
-	case typeShort:
-		c.Type = "smallint"
-	case typeInt24:
-		c.Type = "mediumint"
-	case typeLong:
-		c.Type = "int"
-	case typeLongLong:
-		c.Type = "bigint"
-	case typeFloat:
-		c.Type = "float"
-	case typeDouble:
-		c.Type = "double"
-	case typeYear:
-		c.Type = "year"
-	case typeDate:
-		c.Type = "date"
 	case typeDecimal:
-		c.Type, c.Len, c.Dec = "decimal", int(l.meta>>8), int(l.meta&0xFF)
+		c.Len, c.Dec = int(l.meta>>8), int(l.meta&0xFF)
 	case typeBit:
-		c.Type, c.Len = "bit", int(l.meta>>8)*8+int(l.meta&0xFF)
-	case typeDatetime, typeDatetime2:
-		c.Type, c.Len = "datetime", int(l.meta)
-	case typeTimestamp, typeTimestamp2:
-		c.Type, c.Len = "timestamp", int(l.meta)
-	case typeTime, typeTime2:
-		c.Type, c.Len = "time", int(l.meta)
-	case typeJSON:
-		c.Type = "json"
+		c.Len = int(l.meta>>8)*8 + int(l.meta&0xFF)
+	case typeDatetime, typeDatetime2, typeTimestamp, typeTimestamp2, typeTime, typeTime2:
+		c.Len = int(l.meta)
 	case typeEnum, typeSet:
 		err := r.enumFromMap(ctx, &c, l, cs)
 		return c, err
@@ -226,25 +224,26 @@ func (r *registry) columnFromMap(ctx context.Context, l *mapColumn) (column, err
 		c.Len = int(l.meta) / width
 	case typeBlob:
 		c.Type = map[uint16]string{1: "tinytext", 2: "text", 3: "mediumtext", 4: "longtext"}[l.meta]
-	case typeGeometry:
-		c.Type = "geometry"
-	default:
+	}
+	if c.Type == "" {
 		c.Type = fmt.Sprintf("type %d", l.kind)
 	}
 	if hasCharset(c.Type) {
 		if binary {
 			c.toBytes()
 		} else if c.Charset = cs; cs == "" {
-			return c, fmt.Errorf("unknown collation %d", l.collation)
+			c.Charset = fmt.Sprintf("of the unknown collation %d", l.collation) // registry.check refuses it
 		}
 	}
 	return c, nil
 }
 
 func (r *registry) enumFromMap(ctx context.Context, c *column, l *mapColumn, cs string) error {
-	c.Type = map[bool]string{true: "enum", false: "set"}[l.kind == typeEnum]
 	if c.Charset = cs; l.collation == collationBinary {
 		c.Charset = "latin1" // the names are bytes; no harm where they are ASCII
+	}
+	if !r.srv.decodable(c.Charset) {
+		return nil // registry.check refuses it
 	}
 	d, err := r.srv.decoder(ctx, c.Charset)
 	if err != nil {

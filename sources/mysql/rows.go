@@ -96,11 +96,13 @@ func (r *reader) rows(h *replication.EventHeader, b []byte) error {
 		return &pipeline.StopError{Code: "binlog-damaged", Where: r.at.String(), Err: errors.New("rows of a table that no table map names"),
 			Fix: "check the binary log with mysqlbinlog"}
 	}
-	if err := r.bind(known); err != nil {
+	return r.contain(r.capture(h, b, known))
+}
+
+// capture hands on the rows of an event, if their table is captured.
+func (r *reader) capture(h *replication.EventHeader, b []byte, known *binding) error {
+	if err := r.bind(known); err != nil || known.codec == nil {
 		return err
-	}
-	if known.codec == nil {
-		return nil
 	}
 	e, err := parseRows(h.EventType, b)
 	if err != nil {
@@ -121,7 +123,8 @@ func (r *reader) bind(b *binding) error {
 		return nil
 	}
 	name := r.reg.id(b.m.db, b.m.name)
-	if r.shadow == nil && r.reg.captured(name) {
+	_, parked := r.parked[name]
+	if r.shadow == nil && !parked && r.reg.captured(name) {
 		codec, err := r.reg.bind(r.ctx, b.m, r)
 		if err != nil {
 			return err
@@ -136,16 +139,16 @@ func (r *reader) bind(b *binding) error {
 // would have to keep is not ours to guess. Promise 5.
 func (r *reader) complete(h *replication.EventHeader, e rowsEvent, c *rowCodec) error {
 	refuse := func(why, variable, value string) error {
-		return &pipeline.StopError{Code: "incomplete-rows", Where: fmt.Sprintf("%s at %s", c.full, r.at), Err: errors.New(why),
-			Fix: fmt.Sprintf("SET GLOBAL %s = %s (and find the session that sets it), then give the source another name to start anew with a snapshot", variable, value)}
+		return &tableError{c.name, &pipeline.StopError{Code: "incomplete-rows", Where: fmt.Sprintf("%s at %s", c.full, r.at), Err: errors.New(why),
+			Fix: fmt.Sprintf("SET GLOBAL %s = %s (and find the session that sets it), then restart the pipeline: the table is read anew", variable, value)}}
 	}
 	if h.EventType == replication.PARTIAL_UPDATE_ROWS_EVENT {
 		return refuse("the log has parts of JSON documents in place of whole ones", "binlog_row_value_options", "''")
 	}
 	if name := c.onlyGenerated(e); name != "" {
-		return &pipeline.StopError{Code: "generated-columns", Where: fmt.Sprintf("%s.%s at %s", c.full, name, r.at),
+		return &tableError{c.name, &pipeline.StopError{Code: codeGenerated, Where: fmt.Sprintf("%s.%s at %s", c.full, name, r.at),
 			Err: errors.New("the server leaves generated columns out of the rows it logs for an UPDATE, so their values are not known"),
-			Fix: fmt.Sprintf("take the table out with \"!%s\" in `tables`, or make its generated columns a view", c.full)}
+			Fix: fmt.Sprintf("take the table out with \"!%s\" in `tables`, or make its generated columns a view", c.full)}}
 	}
 	if !e.full {
 		return refuse("the log has some columns of the rows only", "binlog_row_image", "FULL")
@@ -189,7 +192,7 @@ func (r *reader) emitRows(h *replication.EventHeader, e rowsEvent, c *rowCodec) 
 		var err error
 		r.batch.reserve(2*len(images) + 4096)
 		if images, err = r.emitRow(e.op, images, c, t, n); err != nil {
-			return fmt.Errorf("decoding a row at %s: %w", r.at, err)
+			return r.undecodable(c, err)
 		}
 		if r.batch.full() {
 			if err := r.emit(); err != nil {
@@ -304,8 +307,10 @@ func (r *reader) add(a []byte, start, valueEnd int, full string, micros int64) {
 	}
 	p := append(r.batch.positions, r.tx.id...)
 	p = append(p, ':')
-	r.batch.positions = strconv.AppendInt(p, r.tx.rows, 10)
-	r.tx.rows++
+	p = append(p, full...)
+	p = append(p, ':')
+	r.batch.positions = strconv.AppendInt(p, r.tx.rows[full], 10)
+	r.tx.rows[full]++
 	r.beyond = true
 	r.batch.add(key, value, full, micros)
 	if r.snap != nil {

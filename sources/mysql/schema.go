@@ -85,7 +85,10 @@ func (s *server) loadColumns(ctx context.Context, t *table) error {
 		tokens, _ := lex(columnType, dialect{})
 		col, err := parseColumnType(&cursor{tokens: tokens}, cs)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", name, err)
+			col.Type = columnType // which nothing supports
+		}
+		if strings.HasSuffix(columnType, " COMPRESSED*/") { // MariaDB stores it in a form of its own
+			col.Type = "compressed " + col.Type
 		}
 		col.Name, col.NotNull, col.Generated = name, notNull, generated
 		t.Columns = append(t.Columns, col)

@@ -18,13 +18,15 @@ type Source struct {
 	env  pipeline.SourceEnv
 	name string // under which it registers as a replica
 	tls  *tls.Config
+	mine map[tableName]bool // tables that this process has parked
 	see  progress
 	log  *slog.Logger
 }
 
 var (
-	_ pipeline.Source   = (*Source)(nil)
-	_ pipeline.Reporter = (*Source)(nil)
+	_ pipeline.Source    = (*Source)(nil)
+	_ pipeline.Reporter  = (*Source)(nil)
+	_ pipeline.Describer = (*Source)(nil)
 )
 
 // New returns a source. It reads the files that the configuration names, and does not
@@ -46,7 +48,7 @@ func New(cfg Config, env pipeline.SourceEnv) (*Source, error) {
 	}
 	return &Source{
 		cfg: cfg, env: env, tls: tlsConfig, log: log,
-		name: replicaName(env.Pipeline, env.Name),
+		name: replicaName(env.Pipeline, env.Name), mine: map[tableName]bool{},
 	}, nil
 }
 
@@ -90,6 +92,7 @@ func (s *Source) Run(ctx context.Context, from pipeline.Position, out pipeline.E
 	r := &reader{
 		ctx: ctx, cfg: &s.cfg, tls: s.tls, name: s.name, srv: srv, out: out, see: &s.see, log: s.log,
 		reg: newRegistry(srv, sel, &s.cfg, s.env.Name), bindings: map[uint64]*binding{}, prepared: map[string]*preparedXA{},
+		parked: map[tableName]parkedTable{}, mine: s.mine, tx: transaction{rows: map[string]int64{}},
 	}
 	defer r.close()
 	if err := s.preflight(ctx, r); err != nil {
@@ -108,7 +111,10 @@ func (s *Source) Run(ctx context.Context, from pipeline.Position, out pipeline.E
 			return err
 		}
 	}
-	return s.stream(ctx, r)
+	if err := s.stream(ctx, r); err != nil {
+		return err
+	}
+	return r.parkedError()
 }
 
 // stream runs the dump from the reader's place.
@@ -153,22 +159,21 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 	if err != nil {
 		return err
 	}
-	if err := r.reg.checkAll(); err != nil {
-		return err
-	}
-	if err := s.checkLogged(ctx, r.srv, end, list); err != nil {
-		return err
-	}
 	s.warnUnmatched(list)
 	r.at, r.safe, r.reached = end.place, mark{place: end.place}, end.place
 	if r.srv.gtids {
 		r.done = end.gtids
 	}
+	if err := r.parkUnfit(end, list); err != nil {
+		return err
+	}
 	s.log.Info("first start", slog.String("at", end.String()), slog.Int("tables", len(list)), slog.String("start", s.cfg.Start))
 	if s.cfg.Start == startSnapshot {
 		m := &snapshotMark{}
 		for _, t := range list {
-			m.Wait = append(m.Wait, waiting{DB: t.name.db, Table: t.name.table, ID: end.String()})
+			if _, parked := r.parked[r.reg.id(t.name.db, t.name.table)]; !parked {
+				m.Wait = append(m.Wait, waiting{DB: t.name.db, Table: t.name.table, ID: end.String()})
+			}
 		}
 		r.snap = newSnapshot(r, m)
 	} else {
@@ -255,28 +260,33 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 		return err
 	}
 	s.estimates(list)
-	if err := s.checkCascades(ctx, r.srv, list); err != nil {
+	end, err := r.srv.end(ctx)
+	if err != nil {
 		return err
 	}
-	return s.addTables(r, p, list)
+	barred, err := r.barred(end, list)
+	if err != nil {
+		return err
+	}
+	if err := r.restore(p.Parked, barred); err != nil {
+		return err
+	}
+	s.addTables(r, p, list)
+	return r.emit() // what came off the list is emptied before anything else happens
 }
 
 // addTables queues the tables that the configuration selects now and did not when
 // the position was written.
-func (s *Source) addTables(r *reader, p *resume, list []tableInfo) error {
-	if len(p.Patterns) == 0 {
-		return nil
-	}
+func (s *Source) addTables(r *reader, p *resume, list []tableInfo) {
 	old, err := newSelection(p.Patterns, r.srv.fold)
 	if err != nil {
-		return nil // patterns of another version; what they selected can't be told
+		return // patterns of another version; what they selected can't be told
 	}
 	for _, t := range list {
 		n := r.reg.id(t.name.db, t.name.table)
-		if _, known := r.reg.tables[n]; !known && !old.has(n.db, n.table) && s.cfg.Start == startSnapshot {
+		if _, parked := r.parked[n]; !parked && !old.has(n.db, n.table) && s.cfg.Start == startSnapshot {
 			s.log.Info("a table is new in the configuration and will be read by a snapshot", slog.String("table", n.String()))
 			r.queue(n)
 		}
 	}
-	return nil
 }

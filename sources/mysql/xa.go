@@ -118,8 +118,11 @@ func (r *reader) release(h *replication.EventHeader, x *preparedXA) error {
 		return nil
 	}
 	for _, held := range x.rows {
+		if _, parked := r.parked[held.codec.name]; parked {
+			continue
+		}
 		held.header.Timestamp = h.Timestamp
-		if err := r.emitRows(&held.header, held.event, held.codec); err != nil {
+		if err := r.contain(r.emitRows(&held.header, held.event, held.codec)); err != nil {
 			return err
 		}
 	}
