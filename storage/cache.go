@@ -7,7 +7,7 @@ import (
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
-// tableCache bounds how many sealed segments keep their batch index in memory.
+// tableCache bounds how many sealed segments keep their batch index in memory, and their file in the address space.
 type tableCache struct {
 	mu    sync.Mutex // guards all below
 	limit int
@@ -32,6 +32,7 @@ func (c *tableCache) add(seg *segment) {
 		oldest := c.order.Remove(c.order.Back()).(*segment)
 		delete(c.at, oldest)
 		oldest.table.Store(nil) // readers that have it keep it
+		oldest.dropView()
 	}
 }
 
@@ -43,6 +44,7 @@ func (c *tableCache) remove(seg *segment) {
 		delete(c.at, seg)
 	}
 	seg.table.Store(nil)
+	seg.dropView()
 }
 
 // tableOf returns the batch index of a sealed segment that the caller has a reference to.

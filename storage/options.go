@@ -47,6 +47,8 @@ type Options struct {
 	Spares int
 	// IndexCache is how many sealed segments' batch indexes are kept in memory: 16 by default.
 	IndexCache int
+	// Cache bounds the memory that readers of old data fill; journals may share one. One of its own by default.
+	Cache *Cache
 	// FS is the operating system's by default.
 	FS vfs.FS
 	// Now is time.Now by default.
@@ -72,6 +74,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.IndexCache <= 0 {
 		o.IndexCache = 16
+	}
+	if o.Cache == nil {
+		o.Cache = NewCache(0)
 	}
 	if o.FS == nil {
 		o.FS = vfs.OS{}

@@ -8,7 +8,8 @@ import (
 
 // Chunk is what Read found: whole batches of one partition, in order.
 type Chunk struct {
-	// Pieces are the batches' bytes, to be sent one after the other. They may be used until Release.
+	// Pieces are the batches' bytes, to be sent one after the other. They may be used until Release, and must not be
+	// changed: mostly they are the file's own pages. Whoever does more than pass them to a socket does it in Guard.
 	Pieces [][]byte
 	// Bytes is the length of all pieces.
 	Bytes int
@@ -17,6 +18,13 @@ type Chunk struct {
 
 	pool *sync.Pool // of *[]byte; nil: memory is not used again
 	held []*[]byte
+	runs []heldRun
+}
+
+// heldRun keeps the pages that pieces lie in.
+type heldRun struct {
+	seg  *segment
+	view *view
 }
 
 // Release gives the memory back; the pieces must not be used any more. It may be called again.
@@ -24,7 +32,11 @@ func (c *Chunk) Release() {
 	for _, b := range c.held {
 		c.pool.Put(b)
 	}
-	c.Pieces, c.held = nil, nil
+	for _, r := range c.runs {
+		r.view.release()
+		r.seg.release()
+	}
+	c.Pieces, c.held, c.runs = nil, nil, nil
 }
 
 // buffer returns n bytes that are the chunk's until Release.
@@ -58,11 +70,9 @@ func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64
 		if run == nil {
 			return c, nil
 		}
-		if err := run.read(c); err != nil {
-			run.seg.release()
+		if err := j.readRun(run, c); err != nil {
 			return c.orError(err)
 		}
-		run.seg.release()
 		r.offset = c.Next
 	}
 }
@@ -92,6 +102,7 @@ type batchRun struct {
 	entries []entry // of the segment, as they were when the batches were found
 	locs    []loc
 	next    int64 // offset behind the last
+	end     int64 // of what may be read of the segment, as a file offset
 }
 
 // next finds the batches to read next, or nil when there are no more or enough.
@@ -100,7 +111,7 @@ func (r *reading) next() (*batchRun, error) {
 		return nil, nil
 	}
 	visible := r.j.visible()
-	s, locs, entries, open, err := r.span(visible)
+	s, locs, entries, size, open, err := r.span(visible)
 	if s == nil || err != nil {
 		return nil, err
 	}
@@ -113,7 +124,7 @@ func (r *reading) next() (*batchRun, error) {
 		}
 		locs = s.locsOf(t)
 	}
-	run := r.choose(seg, locs, s.next, visible)
+	run := r.choose(seg, locs, s.next, size, visible)
 	if run == nil {
 		seg.release()
 		return nil, nil
@@ -124,12 +135,12 @@ func (r *reading) next() (*batchRun, error) {
 
 // span finds the span that holds the offset and takes a reference to its segment. Of the open segment the batch index is
 // returned too.
-func (r *reading) span(visible uint64) (_ *span, locs []loc, entries []entry, open bool, err error) {
+func (r *reading) span(visible uint64) (_ *span, locs []loc, entries []entry, size uint64, open bool, err error) {
 	j := r.j
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	if j.index.segs == nil {
-		return nil, nil, nil, false, ErrClosed
+		return nil, nil, nil, 0, false, ErrClosed
 	}
 	p := j.index.parts[r.partition]
 	if p == nil {
@@ -137,26 +148,26 @@ func (r *reading) span(visible uint64) (_ *span, locs []loc, entries []entry, op
 	}
 	end := p.visibleEnd(visible)
 	if start := min(p.lowest(), end); !r.started && (r.offset < start || r.offset > end) {
-		return nil, nil, nil, false, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
+		return nil, nil, nil, 0, false, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
 	}
 	if r.limit < 0 || r.limit > end {
 		r.limit = end
 	}
 	i := p.spanOf(r.offset)
 	if r.offset >= r.limit || i == len(p.spans) {
-		return nil, nil, nil, false, nil
+		return nil, nil, nil, 0, false, nil
 	}
 	s := p.spans[i]
 	if s.first > r.offset && r.started { // trimmed while we were reading
-		return nil, nil, nil, false, nil
+		return nil, nil, nil, 0, false, nil
 	}
 	s.seg.acquire()
 	open = s.seg == j.index.segs[len(j.index.segs)-1]
-	return &s, p.open.locs, s.seg.entries, open, nil
+	return &s, p.open.locs, s.seg.entries, uint64(s.seg.size), open, nil
 }
 
 // choose takes batches from the one with the offset on, as many as there is room for.
-func (r *reading) choose(seg *segment, locs []loc, next int64, visible uint64) *batchRun {
+func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uint64) *batchRun {
 	first := sort.Search(len(locs), func(i int) bool { return locs[i].offset > r.offset }) - 1
 	if first < 0 {
 		return nil
@@ -175,32 +186,103 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, visible uint64) *
 	if n == first {
 		return nil
 	}
-	run := &batchRun{seg: seg, locs: locs[first:n], next: next}
+	run := &batchRun{seg: seg, locs: locs[first:n], next: next, end: int64(min(size, visible-seg.base))}
 	if n < len(locs) {
 		run.next = locs[n].offset
 	}
 	return run
 }
 
-// read reads and checks the run's batches into the chunk. Neighbours on disk are read at once.
-func (r *batchRun) read(c *Chunk) error {
+// readRun reads and checks a run's batches into the chunk, and takes the run's reference to the segment over.
+func (j *Journal) readRun(r *batchRun, c *Chunk) error {
+	last := r.locs[len(r.locs)-1]
+	v := j.viewOf(r.seg, int64(last.rel)+int64(last.length))
+	if v == nil {
+		defer r.seg.release()
+		return r.readCopy(c)
+	}
+	c.runs = append(c.runs, heldRun{r.seg, v})
+	pieces := r.stretches()
+	if v.want(pieces, r.end) {
+		j.readAhead(r.seg, v, int64(last.rel)+int64(last.length), r.end)
+	}
+	return Guard(func() error { return r.readView(v, c) })
+}
+
+// stretches are the places of the run's batches, neighbours on disk as one.
+func (r *batchRun) stretches() []piece {
+	var all []piece
+	for _, l := range r.locs {
+		if n := len(all); n > 0 && all[n-1].at+all[n-1].n == int64(l.rel) {
+			all[n-1].n += int64(l.length)
+			continue
+		}
+		all = append(all, piece{int64(l.rel), int64(l.length)})
+	}
+	return all
+}
+
+// readView adds the run's batches to the chunk as they lie in memory.
+func (r *batchRun) readView(v *view, c *Chunk) error {
+	from := int(r.locs[0].rel) // of the stretch that is not added yet
+	for i, l := range r.locs {
+		at := int(l.rel)
+		if i > 0 && at != int(r.locs[i-1].rel+r.locs[i-1].length) {
+			c.add(v.mapping.Bytes[from:r.locs[i-1].rel+r.locs[i-1].length], l.offset)
+			from = at
+		}
+		if err := r.check(v.mapping.Bytes[at:at+int(l.length)], l); err != nil {
+			if at > from {
+				c.add(v.mapping.Bytes[from:at], l.offset)
+			}
+			return err
+		}
+	}
+	last := r.locs[len(r.locs)-1]
+	c.add(v.mapping.Bytes[from:last.rel+last.length], r.next)
+	return nil
+}
+
+// readAhead lets the disk work on what a reader of old data will want next, in the next segment too.
+func (j *Journal) readAhead(seg *segment, v *view, from, end int64) {
+	left := v.ahead(from, aheadBytes, end)
+	if left <= 0 {
+		return
+	}
+	j.mu.RLock()
+	segs := j.index.segs
+	i := sort.Search(len(segs), func(i int) bool { return segs[i].base > seg.base })
+	if i == len(segs) {
+		j.mu.RUnlock()
+		return
+	}
+	next := segs[i]
+	size := next.size
+	next.acquire()
+	j.mu.RUnlock()
+	defer next.release()
+	if v := j.viewOf(next, size); v != nil {
+		v.ahead(0, left, size)
+		v.release()
+	}
+}
+
+// readCopy reads the run's batches into memory of the chunk, where the file cannot be looked at in memory. Neighbours
+// on disk are read at once.
+func (r *batchRun) readCopy(c *Chunk) error {
 	total := 0
 	for _, l := range r.locs {
 		total += int(l.length)
 	}
 	buf := c.buffer(total)
-	for i, at := 0, 0; i < len(r.locs); {
-		k, n := i+1, int(r.locs[i].length)
-		for k < len(r.locs) && r.locs[k].rel == r.locs[k-1].rel+r.locs[k-1].length {
-			n += int(r.locs[k].length)
-			k++
-		}
-		if err := readAll(r.seg.file, buf[at:at+n], int64(r.locs[i].rel)); err != nil {
-			return fmt.Errorf("reading %s at %d: %w", r.seg.path, r.locs[i].rel, err)
-		}
-		i, at = k, at+n
-	}
 	at := 0
+	for _, s := range r.stretches() {
+		if err := readAll(r.seg.file, buf[at:at+int(s.n)], s.at); err != nil {
+			return fmt.Errorf("reading %s at %d: %w", r.seg.path, s.at, err)
+		}
+		at += int(s.n)
+	}
+	at = 0
 	for i, l := range r.locs {
 		if err := r.check(buf[at:at+int(l.length)], l); err != nil {
 			if at > 0 {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -29,6 +30,9 @@ type segment struct {
 	refs    atomic.Int32          // one for the log itself, one for each reader; at zero the file is given up
 	discard func(*segment)        // called once at zero
 	table   atomic.Pointer[table] // a sealed segment's batch index, if it is in memory
+
+	viewMu sync.Mutex // guards view
+	view   *view      // the file in memory, if it was read
 
 	// --
 	size       int64   // bytes of whole frames
@@ -84,6 +88,7 @@ func (s *segment) acquire() { s.refs.Add(1) }
 
 func (s *segment) release() {
 	if s.refs.Add(-1) == 0 {
+		s.dropView()
 		s.discard(s)
 	}
 }

@@ -189,7 +189,7 @@ func (s *timeSpan) header(l loc) (Header, error) {
 func (s *timeSpan) inBatch(l loc, start int64, pick func(offset, ts int64) bool) (Found, bool, error) {
 	run := batchRun{seg: s.seg, entries: s.entries, locs: []loc{l}}
 	var c Chunk
-	if err := run.read(&c); err != nil {
+	if err := run.readCopy(&c); err != nil {
 		return Found{}, false, err
 	}
 	data := c.Pieces[0]

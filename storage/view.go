@@ -1,0 +1,137 @@
+package storage
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+)
+
+// aheadBytes is how far a reader of old data is read ahead of, into the next segment too.
+const aheadBytes = 8 << 20
+
+// view is a segment's file in memory. It is counted: one reference for the segment, one for each reader that holds
+// pieces of it, so that nothing is unmapped or overwritten under a reader, a socket's write included.
+type view struct {
+	mapping   *vfs.Mapping
+	base      uint64
+	committed *atomic.Uint64 // of the journal
+	cache     *Cache
+	grains    []grain
+	refs      atomic.Int32
+}
+
+// piece is a stretch of a segment's file.
+type piece struct{ at, n int64 }
+
+func (v *view) acquire() { v.refs.Add(1) }
+
+// tryAcquire is acquire for one who has no reference; it fails if there is none at all any more.
+func (v *view) tryAcquire() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (v *view) release() {
+	if v.refs.Add(-1) == 0 {
+		v.cache.forget(v)
+		_ = v.mapping.Close() // was only read
+	}
+}
+
+// viewOf returns the segment's view with a reference for the caller, who has one to the segment. It is nil if the file
+// cannot be mapped, or not up to end: then it is read instead.
+func (j *Journal) viewOf(seg *segment, end int64) *view {
+	seg.viewMu.Lock()
+	defer seg.viewMu.Unlock()
+	if seg.view == nil {
+		seg.view = j.mapView(seg, max(end, j.o.SegmentBytes))
+	}
+	if seg.view == nil || int64(len(seg.view.mapping.Bytes)) < end {
+		return nil
+	}
+	seg.view.acquire()
+	return seg.view
+}
+
+func (j *Journal) mapView(seg *segment, size int64) *view {
+	m, ok := seg.file.(vfs.Mapper)
+	if !ok {
+		return nil
+	}
+	mapping, err := m.Map(size)
+	if err != nil {
+		return nil // a system that has no room for it lets the file be read
+	}
+	v := &view{mapping: mapping, base: seg.base, committed: &j.committed, cache: j.o.Cache}
+	v.grains = make([]grain, (size+grainBytes-1)/grainBytes)
+	for i := range v.grains {
+		v.grains[i].view, v.grains[i].at = v, int64(i)*grainBytes
+	}
+	v.acquire()
+	return v
+}
+
+// dropView gives the segment's view up, once its readers are done.
+func (s *segment) dropView() {
+	s.viewMu.Lock()
+	v := s.view
+	s.view = nil
+	s.viewMu.Unlock()
+	if v != nil {
+		v.release()
+	}
+}
+
+// want tells the cache of a read of these pieces, which are in order, before they are touched; the segment's data ends
+// at end. What is missing is asked for at once, so that the disk works on all of it together. It returns whether the
+// reader is passing through old data, so that it will want what follows.
+func (v *view) want(pieces []piece, end int64) (scanned bool) {
+	now := time.Now()
+	var total, missing int64
+	for len(pieces) > 0 {
+		g := &v.grains[pieces[0].at/grainBytes]
+		mine, rest, bytes := g.cut(pieces)
+		m, s := g.want(mine, bytes, end, now)
+		total, missing, scanned = total+bytes, missing+m, s
+		pieces = rest
+	}
+	v.cache.hits.Add(uint64(total - missing))
+	v.cache.misses.Add(uint64(missing))
+	return scanned
+}
+
+// ahead reads on from a file offset, as far as n bytes reach in this segment, and returns what is left of n.
+func (v *view) ahead(from, n, end int64) int64 {
+	now := time.Now()
+	for at := from &^ (grainBytes - 1); at < end && n > 0; at += grainBytes {
+		v.grains[at/grainBytes].ahead(end, now)
+		n -= grainBytes
+	}
+	return n
+}
+
+// cut splits off the pieces that lie in the grain; one that reaches beyond it is shared with the next.
+func (g *grain) cut(pieces []piece) (mine, rest []piece, bytes int64) {
+	limit := g.at + grainBytes
+	n := 0
+	for n < len(pieces) && pieces[n].at+pieces[n].n <= limit {
+		bytes += pieces[n].n
+		n++
+	}
+	if n == len(pieces) || pieces[n].at >= limit {
+		return pieces[:n], pieces[n:], bytes
+	}
+	inside := limit - pieces[n].at
+	bytes += inside
+	mine = append(append([]piece(nil), pieces[:n]...), piece{pieces[n].at, inside})
+	pieces[n] = piece{limit, pieces[n].n - inside}
+	return mine, pieces[n:], bytes
+}
