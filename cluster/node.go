@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage"
 )
 
 // Options are the settings of a Node. The zero value of each field but Dir means its default.
@@ -29,6 +30,9 @@ type Options struct {
 	// SegmentBytes is the size of the journals' segment files; storage's default
 	// if 0.
 	SegmentBytes int64
+	// CacheBytes bounds the memory that readers of old data may fill, over all
+	// journals; storage.DefaultCacheBytes if 0.
+	CacheBytes int64
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
 	RetainEvery time.Duration
 	// IdleHold is after how long without a commit a group that holds retention is
@@ -62,6 +66,7 @@ type Node struct {
 	metaGroup   *FSMGroup
 	proposer    *proposer
 	producerIDs producerIDs
+	cache       *storage.Cache
 	strays      []string
 
 	ctx    context.Context // ends with Close
@@ -86,6 +91,7 @@ func Open(opts Options) (*Node, error) {
 	n := &Node{
 		opts: opts, logger: opts.Logger, meta: newMeta(),
 		streams: map[StreamID]*liveStream{},
+		cache:   storage.NewCache(opts.CacheBytes),
 		kick:    make(chan struct{}, 1),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -167,3 +173,7 @@ func (n *Node) Meta() *Meta { return n.meta }
 
 // ClusterID names the cluster for good.
 func (n *Node) ClusterID() string { return n.meta.ClusterID() }
+
+// CacheStats tells how many of the bytes that were read were in memory, and how
+// much of it old data fills.
+func (n *Node) CacheStats() storage.CacheStats { return n.cache.Stats() }

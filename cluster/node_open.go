@@ -43,6 +43,7 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 		Journal: storage.Options{
 			Mode:         mode,
 			SegmentBytes: n.opts.SegmentBytes,
+			Cache:        n.cache,
 			FS:           n.opts.FS,
 			Logger:       n.logger,
 		},
