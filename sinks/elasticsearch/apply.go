@@ -1,19 +1,21 @@
 package elasticsearch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
 
 // onlyWhatMatters keeps the answer to a bulk request short: a status for each operation,
 // and why it failed.
-var onlyWhatMatters = url.Values{"filter_path": {"errors,items.*.status,items.*.error"}}
+var onlyWhatMatters = []string{"errors", "items.*.status", "items.*.error"}
 
 // bulkAnswer is the answer to a bulk request: a result for each operation, in order.
 type bulkAnswer struct {
@@ -49,7 +51,10 @@ func (s *Sink) apply(ctx context.Context, operations []operation) (left []operat
 	if len(sent) == 0 {
 		return nil, nil
 	}
-	a, err := s.client.do(ctx, http.MethodPost, "/_bulk", onlyWhatMatters, body)
+	a, err := s.client.do(ctx, esapi.BulkRequest{
+		Body: bytes.NewReader(body), FilterPath: onlyWhatMatters,
+		Header: http.Header{"Content-Type": {"application/x-ndjson"}}, // becomes the request's, to which the transport adds
+	})
 	switch {
 	case err != nil:
 		return sent, fmt.Errorf("writing: %w", err)

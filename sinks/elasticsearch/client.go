@@ -9,16 +9,17 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/elastic/elastic-transport-go/v8/elastictransport"
-	es "github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 )
 
-// client sends requests, each once: the deliver loop retries.
+// client sends requests, each once: the deliver loop retries. It is made of the parts of
+// go-elasticsearch below its Client, whose package brings the typed API along: 850
+// packages that a fresh checkout would compile for minutes.
 type client struct {
-	base      *es.BaseClient
+	base      *elastictransport.Client
 	transport *http.Transport
 	timeout   time.Duration
 }
@@ -26,19 +27,23 @@ type client struct {
 func newClient(c *Config) (*client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = !c.Compress
-	options := []es.Option{
-		es.WithAddresses(c.URLs...),
-		es.WithDisableMetaHeader(),
-		es.WithTransportOptions(elastictransport.WithTransport(transport), elastictransport.WithDisableRetry()),
+	config := elastictransport.Config{
+		UserAgent: "daybook", Transport: transport, DisableRetry: true,
+		// Not with pooled buffers: after a failure the transport may still be sending one.
+		CompressRequestBody: c.Compress,
+	}
+	for _, text := range c.URLs {
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("urls: %w", err)
+		}
+		config.URLs = append(config.URLs, u)
 	}
 	if c.User != "" {
-		options = append(options, es.WithBasicAuth(c.User, c.Password.Reveal()))
+		config.Username, config.Password = c.User, c.Password.Reveal()
 	}
 	if c.APIKey.IsSet() {
-		options = append(options, es.WithAPIKey(c.APIKey.Reveal()))
-	}
-	if c.Compress {
-		options = append(options, es.WithCompression())
+		config.APIKey = c.APIKey.Reveal()
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
@@ -51,7 +56,7 @@ func newClient(c *Config) (*client, error) {
 		}
 		transport.TLSClientConfig = pool
 	}
-	base, err := es.NewBase(options...)
+	base, err := elastictransport.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
@@ -64,27 +69,13 @@ type answer struct {
 	body   []byte
 }
 
-// do sends a request and reads its answer to the end. path is escaped by the caller. The
-// error is one of the connection: it says nothing of what the server has done.
-func (c *client) do(ctx context.Context, method, path string, query url.Values, body []byte) (answer, error) {
+// do sends a request and reads its answer to the end. Names in its path are escaped by
+// the caller. The error is one of the connection: it says nothing of what the server has
+// done.
+func (c *client) do(ctx context.Context, request esapi.Request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	var content io.Reader
-	if body != nil {
-		content = bytes.NewReader(body)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, path, content)
-	if err != nil {
-		return answer{}, err
-	}
-	request.URL.RawQuery = query.Encode()
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-		if strings.HasSuffix(path, "/_bulk") {
-			request.Header.Set("Content-Type", "application/x-ndjson")
-		}
-	}
-	response, err := c.base.Perform(request)
+	response, err := request.Do(ctx, c.base)
 	if err != nil {
 		return answer{}, err
 	}
@@ -93,20 +84,19 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		return answer{}, fmt.Errorf("reading the answer: %w", err)
 	}
+	if product := response.Header.Get(productHeader); product != "Elasticsearch" && !response.IsError() {
+		return answer{}, fmt.Errorf("what answers is not Elasticsearch 7.14 or later: %s is %q", productHeader, product)
+	}
 	return answer{status: response.StatusCode, body: text}, nil
 }
 
+// productHeader is what a server says it is.
+const productHeader = "X-Elastic-Product"
+
 // call is do for requests that must succeed: the answer is decoded into result, unless
 // that is nil. What is no success is an *answerError.
-func (c *client) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
-	var text []byte
-	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
-	a, err := c.do(ctx, method, path, query, text)
+func (c *client) call(ctx context.Context, request esapi.Request, result any) error {
+	a, err := c.do(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -119,10 +109,24 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()
 	if err := d.Decode(result); err != nil {
-		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("reading the answer to %T: %w", request, err)
 	}
 	return nil
 }
+
+// jsonOf is the body of a request.
+func jsonOf(v any) io.Reader {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return unreadable{err}
+	}
+	return bytes.NewReader(text)
+}
+
+// unreadable makes the request that it is the body of fail.
+type unreadable struct{ err error }
+
+func (u unreadable) Read([]byte) (int, error) { return 0, u.err }
 
 func (c *client) close() error {
 	c.transport.CloseIdleConnections()

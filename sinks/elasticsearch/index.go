@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -78,7 +78,7 @@ func (x *indices) load(ctx context.Context, name string) (*index, error) {
 			Meta map[string]json.RawMessage `json:"_meta"`
 		}
 	}
-	err := x.client.call(ctx, http.MethodGet, "/"+url.PathEscape(name), url.Values{"flat_settings": {"true"}}, nil, &answer)
+	err := x.client.call(ctx, esapi.IndicesGetRequest{Index: escaped(name), FlatSettings: new(true)}, &answer)
 	if errorType(err) == "index_not_found_exception" {
 		return nil, nil
 	}

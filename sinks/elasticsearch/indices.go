@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"strings"
 	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -154,17 +154,16 @@ func (x *indices) put(ctx context.Context, lower string, ours meta) error {
 	other, _ := body.Mappings["_meta"].(map[string]any)
 	i := &index{name: lower, meta: ours, other: other}
 	body.Mappings["_meta"] = i.fullMeta()
-	return x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(lower), nil, body, nil)
+	return x.client.call(ctx, esapi.IndicesCreateRequest{Index: url.PathEscape(lower), Body: jsonOf(body)}, nil)
 }
 
 // adopt takes over an index without our mark, if nobody has written to it.
 func (x *indices) adopt(ctx context.Context, i *index, ours meta) error {
-	path := "/" + url.PathEscape(i.name)
-	if err := x.client.call(ctx, http.MethodPost, path+"/_refresh", nil, nil, nil); err != nil {
+	if err := x.client.call(ctx, esapi.IndicesRefreshRequest{Index: escaped(i.name)}, nil); err != nil {
 		return err
 	}
 	var answer struct{ Count int64 }
-	if err := x.client.call(ctx, http.MethodGet, path+"/_count", nil, nil, &answer); err != nil {
+	if err := x.client.call(ctx, esapi.CountRequest{Index: escaped(i.name)}, &answer); err != nil {
 		return err
 	}
 	if answer.Count > 0 {
@@ -203,7 +202,7 @@ func (x *indices) check(ctx context.Context, i *index) error {
 func (x *indices) mark(ctx context.Context, i *index) error {
 	if i.gcDeletes < x.gcDeletes {
 		settings := map[string]any{"index.gc_deletes": milliseconds(x.gcDeletes)}
-		if err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(i.name)+"/_settings", nil, settings, nil); err != nil {
+		if err := x.client.call(ctx, esapi.IndicesPutSettingsRequest{Index: escaped(i.name), Body: jsonOf(settings)}, nil); err != nil {
 			return fmt.Errorf("setting gc_deletes of index %s: %w", i.name, err)
 		}
 	}
@@ -213,38 +212,35 @@ func (x *indices) mark(ctx context.Context, i *index) error {
 // save writes our mark.
 func (x *indices) save(ctx context.Context, i *index) error {
 	body := map[string]any{"_meta": i.fullMeta()}
-	if err := x.client.call(ctx, http.MethodPut, "/"+url.PathEscape(i.name)+"/_mapping", nil, body, nil); err != nil {
+	if err := x.client.call(ctx, esapi.IndicesPutMappingRequest{Index: escaped(i.name), Body: jsonOf(body)}, nil); err != nil {
 		return fmt.Errorf("marking index %s: %w", i.name, err)
 	}
 	return nil
 }
 
-// batches returns the names of the touched indices, comma-separated, as many to a text as
-// a URL holds.
-func (x *indices) batches() []string {
+// batches returns the names of the touched indices, as many together as a URL holds.
+func (x *indices) batches() [][]string {
 	const enough = 3000
-	var texts []string
-	var b strings.Builder
+	var batches [][]string
+	size := enough
 	for name := range x.touched {
-		if b.Len() > 0 && b.Len()+len(name) > enough {
-			texts = append(texts, b.String())
-			b.Reset()
+		if size+len(name) > enough {
+			batches, size = append(batches, nil), 0
 		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(url.PathEscape(name))
+		last := &batches[len(batches)-1]
+		*last = append(*last, escaped(name)...)
+		size += len(name) + 1
 	}
-	if b.Len() > 0 {
-		texts = append(texts, b.String())
-	}
-	return texts
+	return batches
 }
+
+// escaped is the name of an index as it stands in a path.
+func escaped(name string) []string { return []string{url.PathEscape(name)} }
 
 // refresh makes what was written visible to searches.
 func (x *indices) refresh(ctx context.Context) error {
 	for _, names := range x.batches() {
-		if err := x.client.call(ctx, http.MethodPost, "/"+names+"/_refresh", nil, nil, nil); err != nil {
+		if err := x.client.call(ctx, esapi.IndicesRefreshRequest{Index: names}, nil); err != nil {
 			return fmt.Errorf("refreshing: %w", err)
 		}
 	}
@@ -255,10 +251,10 @@ func (x *indices) refresh(ctx context.Context) error {
 // makes one that was deleted in the meantime anew, without a word.
 func (x *indices) verify(ctx context.Context) error {
 	ids := map[string]bool{}
-	query := url.Values{"flat_settings": {"true"}, "ignore_unavailable": {"true"}}
 	for _, names := range x.batches() {
 		var answer map[string]struct{ Settings map[string]any }
-		if err := x.client.call(ctx, http.MethodGet, "/"+names+"/_settings/index.uuid", query, nil, &answer); err != nil {
+		request := esapi.IndicesGetSettingsRequest{Index: names, Name: []string{"index.uuid"}, FlatSettings: new(true), IgnoreUnavailable: new(true)}
+		if err := x.client.call(ctx, request, &answer); err != nil {
 			return fmt.Errorf("checking the indices: %w", err)
 		}
 		for _, one := range answer {

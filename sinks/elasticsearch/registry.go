@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -28,14 +30,15 @@ type entry struct {
 	Index    string `json:"index"`
 }
 
-func (r *registry) path(index string) string {
+// id is that of the document for an index.
+func (r *registry) id(index string) string {
 	sum := sha256.Sum256([]byte(r.env.Pipeline + "\x00" + r.env.Name + "\x00" + index))
-	return "/" + registryIndex + "/_doc/" + hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:])
 }
 
 // knows reports whether the sink has written to an index of this name before.
 func (r *registry) knows(ctx context.Context, index string) (bool, error) {
-	err := r.client.call(ctx, http.MethodGet, r.path(index), nil, nil, nil)
+	err := r.client.call(ctx, esapi.GetRequest{Index: registryIndex, DocumentID: r.id(index)}, nil)
 	var answer *answerError
 	if errors.As(err, &answer) && answer.status == http.StatusNotFound {
 		return false, nil
@@ -54,10 +57,10 @@ func (r *registry) remember(ctx context.Context, i *index) error {
 	body := indexBody{Settings: settings, Mappings: map[string]any{
 		"dynamic": false, "properties": map[string]any{"pipeline": word, "sink": word, "index": word},
 	}}
-	err = r.client.call(ctx, http.MethodPut, "/"+registryIndex, nil, body, nil)
+	err = r.client.call(ctx, esapi.IndicesCreateRequest{Index: registryIndex, Body: jsonOf(body)}, nil)
 	if err != nil && errorType(err) != "resource_already_exists_exception" {
 		return err
 	}
 	document := entry{Pipeline: r.env.Pipeline, Sink: r.env.Name, Index: i.name}
-	return r.client.call(ctx, http.MethodPut, r.path(i.name), nil, document, nil)
+	return r.client.call(ctx, esapi.IndexRequest{Index: registryIndex, DocumentID: r.id(i.name), Body: jsonOf(document)}, nil)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
+	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -77,17 +78,16 @@ type page struct {
 // removeOlder deletes the documents that are older than the item, each with its version,
 // so that none of them comes back. (_delete_by_query takes no external versions.)
 func (s *Sink) removeOlder(ctx context.Context, it *item, i *index) (err error) {
-	path := "/" + url.PathEscape(i.name)
-	if err := s.client.call(ctx, http.MethodPost, path+"/_refresh", nil, nil, nil); err != nil {
+	if err := s.client.call(ctx, esapi.IndicesRefreshRequest{Index: escaped(i.name)}, nil); err != nil {
 		return err
 	}
 	search := map[string]any{"size": 1000, "sort": []string{"_doc"}, "version": true, "_source": false}
 	var p page
-	if err := s.client.call(ctx, http.MethodPost, path+"/_search", url.Values{"scroll": {"2m"}}, search, &p); err != nil {
+	if err := s.client.call(ctx, esapi.SearchRequest{Index: escaped(i.name), Scroll: 2 * time.Minute, Body: jsonOf(search)}, &p); err != nil {
 		return err
 	}
 	defer func() {
-		e := s.client.call(ctx, http.MethodDelete, "/_search/scroll", nil, map[string]string{"scroll_id": p.ID}, nil)
+		e := s.client.call(ctx, esapi.ClearScrollRequest{Body: jsonOf(map[string]string{"scroll_id": p.ID})}, nil)
 		if err == nil {
 			err = e
 		}
@@ -105,7 +105,7 @@ func (s *Sink) removeOlder(ctx context.Context, it *item, i *index) (err error) 
 			}
 		}
 		next := page{}
-		if err := s.client.call(ctx, http.MethodPost, "/_search/scroll", nil, map[string]string{"scroll": "2m", "scroll_id": p.ID}, &next); err != nil {
+		if err := s.client.call(ctx, esapi.ScrollRequest{Body: jsonOf(map[string]string{"scroll": "2m", "scroll_id": p.ID})}, &next); err != nil {
 			return err
 		}
 		p = next
