@@ -57,14 +57,17 @@ func (f *File) Fields(d *configs.Fields) {
 	configs.ListOf(d, &f.Sinks, "sinks", "What is written from the journal.", func() *SinkEntry { return &SinkEntry{kinds: f.kinds.Sinks} })
 }
 
-// Check holds the rules between entries: unique names.
+// Check holds the rules between entries: names are unique, and so are the places that
+// sinks fill.
 func (f *File) Check(at *configs.At) {
 	seen := map[string]bool{}
 	for i := range f.Sources {
 		f.checkName(at.Item("sources", i), seen, f.Sources[i].Name)
 	}
+	filledBy := map[string]string{}
 	for i := range f.Sinks {
 		f.checkName(at.Item("sinks", i), seen, f.Sinks[i].Name)
+		f.checkClaims(at.Item("sinks", i), filledBy, &f.Sinks[i])
 	}
 	if len(f.Sources)+len(f.Sinks) == 0 {
 		at.Errorf("", "has neither sources nor sinks: there is nothing to do")
@@ -76,6 +79,20 @@ func (f *File) checkName(at *configs.At, seen map[string]bool, name string) {
 		at.Errorf("name", "the name %q is taken: sources and sinks of a pipeline share one set of names", name)
 	}
 	seen[name] = true
+}
+
+func (f *File) checkClaims(at *configs.At, filledBy map[string]string, s *SinkEntry) {
+	c, ok := s.Config.(Claimer)
+	if !ok {
+		return
+	}
+	for _, place := range c.Claims(s.Streams) {
+		if other, taken := filledBy[s.Kind+" "+place]; taken {
+			at.Errorf(s.Kind, "sink %s writes to %s as well: give each a place of its own", other, place)
+			return
+		}
+		filledBy[s.Kind+" "+place] = s.Name
+	}
 }
 
 // JournalConfig says where the journal is: embedded in a folder, or behind brokers.

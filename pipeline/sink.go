@@ -133,6 +133,13 @@ type SinkConfig interface {
 	Into(target string) error
 }
 
+// Claimer is a SinkConfig whose destination must be its own.
+type Claimer interface {
+	// Claims returns the places that a sink of these streams fills; two sinks of a
+	// pipeline with a place in common are refused.
+	Claims(streams []string) []string
+}
+
 // SinkSpec is an entry in the list of the kinds of sink.
 type SinkSpec struct {
 	Kind string

@@ -59,6 +59,19 @@ func (c *Config) Check(at *configs.At) {
 	}
 }
 
+// Claims returns the path; where it tells streams apart, that of each.
+func (c *Config) Claims(streams []string) []string {
+	path := filepath.Clean(c.Path)
+	if !strings.Contains(path, "{stream}") {
+		return []string{path}
+	}
+	claims := make([]string, len(streams))
+	for i, stream := range streams {
+		claims[i] = strings.ReplaceAll(path, "{stream}", stream)
+	}
+	return claims
+}
+
 // Into lets the sink write into another folder: beside the one that the path begins with if target is a plain name,
 // else the one that target names.
 func (c *Config) Into(target string) error {
