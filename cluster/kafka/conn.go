@@ -1,11 +1,10 @@
 package kafka
 
 import (
-	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,9 +18,6 @@ const (
 	// inFlight is how many requests of a connection may wait for their answer;
 	// further ones are not read.
 	inFlight = 32
-	// readBuffer is small because idle connections are many; the body of a large
-	// request is read past it, straight into its frame.
-	readBuffer = 4 << 10
 	// maxControlBytes bounds requests other than Produce. Decoding makes structs
 	// of them that take up to decodeFactor times their bytes, and that is what
 	// they are charged.
@@ -95,14 +91,10 @@ func (p pending) abandon() {
 
 // read takes requests off the wire until the connection ends.
 func (c *conn) read(ctx context.Context) error {
-	r := bufio.NewReaderSize(c.net, readBuffer)
-	var scratch [4]byte
+	in := newInbox(c.net, &c.server.inboxes)
+	defer in.drop()
 	for {
-		size, err := readSize(r, &scratch, c.server.opts.MaxRequestBytes)
-		if err != nil {
-			return err
-		}
-		req, err := c.readRequest(ctx, r, size)
+		req, err := c.readRequest(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -120,8 +112,20 @@ func (c *conn) read(ctx context.Context) error {
 }
 
 // readRequest reads one frame into a buffer that was charged before.
-func (c *conn) readRequest(ctx context.Context, r *bufio.Reader, size int) (*request, error) {
-	charge, err := c.chargeFor(r, size)
+func (c *conn) readRequest(ctx context.Context, in *inbox) (*request, error) {
+	var length [4]byte
+	var key [2]byte
+	if err := in.small(length[:]); err != nil {
+		return nil, err
+	}
+	size, err := checkSize(int32(binary.BigEndian.Uint32(length[:])), c.server.opts.MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.small(key[:]); err != nil {
+		return nil, err
+	}
+	charge, err := c.chargeFor(int16(binary.BigEndian.Uint16(key[:])), size)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +135,10 @@ func (c *conn) readRequest(ctx context.Context, r *bufio.Reader, size int) (*req
 	}
 	f := &frame{buf: c.server.pool.get(size), pool: &c.server.pool, release: release}
 	f.hold()
-	// Who begins a request must end it: it holds memory that others wait for.
-	_ = c.net.SetReadDeadline(time.Now().Add(c.server.opts.StallTimeout))
-	if _, err := io.ReadFull(r, f.buf); err != nil {
+	if err := c.readBody(in, f.buf[copy(f.buf, key[:]):]); err != nil {
 		f.drop()
 		return nil, err
 	}
-	_ = c.net.SetReadDeadline(time.Time{})
 	c.server.counts.requests.Add(1)
 	c.server.counts.bytesIn.Add(uint64(size) + 4)
 	h, body, err := parseHeader(f.buf)
@@ -148,13 +149,21 @@ func (c *conn) readRequest(ctx context.Context, r *bufio.Reader, size int) (*req
 	return &request{header: h, body: body, frame: f}, nil
 }
 
-// chargeFor looks at the request's key and returns what its bytes will cost.
-func (c *conn) chargeFor(r *bufio.Reader, size int) (int64, error) {
-	key, err := r.Peek(2)
-	if err != nil {
-		return 0, err
+// readBody reads the rest of a frame. Who begins a request must end it: it holds
+// memory that others wait for.
+func (c *conn) readBody(in *inbox, p []byte) error {
+	if in.has(len(p)) {
+		return in.body(p)
 	}
-	if w := (wire{b: key}); w.int16() == int16(kmsg.Produce) {
+	_ = c.net.SetReadDeadline(time.Now().Add(c.server.opts.StallTimeout))
+	err := in.body(p)
+	_ = c.net.SetReadDeadline(time.Time{})
+	return err
+}
+
+// chargeFor returns what the bytes of a request will cost.
+func (c *conn) chargeFor(key int16, size int) (int64, error) {
+	if key == int16(kmsg.Produce) {
 		return int64(size), nil
 	}
 	if size > maxControlBytes {
@@ -191,22 +200,41 @@ func (c *conn) start(ctx context.Context, req *request) (pending, error) {
 	return pending{produce: p}, err
 }
 
-// write answers requests in their order until the connection ends.
+// write answers requests in their order until the connection ends. It flushes
+// before it waits, be it for the next request or within one.
 func (c *conn) write(ctx context.Context) error {
 	w := answerWriter{conn: c}
-	for p := range c.queue {
-		var err error
+	for {
+		p, ok, err := c.nextPending(&w)
+		if err != nil || !ok {
+			return err
+		}
 		if p.produce != nil {
 			err = c.finishProduce(ctx, &w, p.produce)
 		} else {
-			err = c.answer(ctx, &w, p.request)
+			if err = w.flush(); err == nil {
+				err = c.answer(ctx, &w, p.request)
+			}
 			p.request.drop()
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, w.flush()) // what was answered before is no part of the fault
 		}
 	}
-	return nil
+}
+
+// nextPending returns the next request to answer; ok is false after the last.
+func (c *conn) nextPending(w *answerWriter) (p pending, ok bool, err error) {
+	select {
+	case p, ok = <-c.queue:
+		return p, ok, nil
+	default:
+	}
+	if err := w.flush(); err != nil {
+		return p, false, err
+	}
+	p, ok = <-c.queue
+	return p, ok, nil
 }
 
 // answer runs one request and writes its answer.

@@ -1,10 +1,8 @@
 package kafka
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -79,12 +77,8 @@ func (p *bufferPool) put(b []byte) {
 	p.classes[class].Put(&b)
 }
 
-// readSize reads the length that begins a frame.
-func readSize(r io.Reader, scratch *[4]byte, limit int) (int, error) {
-	if _, err := io.ReadFull(r, scratch[:]); err != nil {
-		return 0, err
-	}
-	size := int32(binary.BigEndian.Uint32(scratch[:]))
+// checkSize judges the length that begins a frame.
+func checkSize(size int32, limit int) (int, error) {
 	// The shortest request is a header without a client id and without a body.
 	if size < 10 || int64(size) > int64(limit) {
 		return 0, fmt.Errorf("%w: frame of %d bytes, allowed are 10 to %d", errFrame, size, limit)

@@ -195,13 +195,8 @@ var errAckless = errors.New("a batch sent with acks=0 was refused")
 // finishProduce waits until the request's records are stored, as its stream
 // promises, and answers. acks asks for less than that only in being 0: no answer.
 func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCall) error {
-	timeout := time.NewTimer(max(p.timeout, time.Second))
-	defer timeout.Stop()
-	select {
-	case <-p.stored:
-	case <-timeout.C: // what is not stored yet may be later; the client asks again
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := p.await(ctx, w); err != nil {
+		return err
 	}
 	topics := p.results()
 	if p.acks == 0 {
@@ -221,11 +216,36 @@ func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCal
 	return w.message(p.header, resp)
 }
 
-// results returns what there is by now. It is a copy: a batch that is late still
-// gets its result, which nobody may wait for to be written to a client.
+// await waits until the request's records are stored or its client's patience is
+// over: what is not stored yet may be later, and the client asks again.
+func (p *produceCall) await(ctx context.Context, w *answerWriter) error {
+	select {
+	case <-p.stored:
+		return nil
+	default:
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	timeout := time.NewTimer(max(p.timeout, time.Second))
+	defer timeout.Stop()
+	select {
+	case <-p.stored:
+	case <-timeout.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// results returns what there is by now. Unless it is all it is a copy: a batch that
+// is late still gets its result, which nobody may wait for to be written to a client.
 func (p *produceCall) results() []kmsg.ProduceResponseTopic {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.waiting == 0 {
+		return p.topics
+	}
 	topics := slices.Clone(p.topics)
 	for i := range topics {
 		topics[i].Partitions = slices.Clone(topics[i].Partitions)

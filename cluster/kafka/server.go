@@ -79,9 +79,11 @@ type Server struct {
 	handle map[int16]handler
 	memory *semaphore.Weighted
 	pool   bufferPool
-	counts counters
-	groups *groupCoordinator
-	txns   *txnCoordinator
+	// inboxes are the buffers that sockets are read into.
+	inboxes sync.Pool
+	counts  counters
+	groups  *groupCoordinator
+	txns    *txnCoordinator
 	// sessions are those of Fetch.
 	sessions *fetchSessions
 
@@ -110,6 +112,7 @@ func New(opts Options) (*Server, error) {
 		conns:    map[net.Conn]struct{}{},
 		reported: map[string]struct{}{},
 	}
+	s.inboxes.New = func() any { return new([inboxBytes]byte) }
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.handle = s.handlers()
 	s.groups = newGroupCoordinator(opts.RebalanceDelay)

@@ -1,0 +1,121 @@
+package kafka
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+const (
+	// inboxBytes is how much one read takes off a socket: small requests come in bursts.
+	inboxBytes = 64 << 10
+	// pipeBytes is the buffer of a connection that is no socket.
+	pipeBytes = 4 << 10
+)
+
+// inbox reads requests off a connection. It belongs to the connection's reader goroutine.
+//
+// Idle connections are many, so one that waits for its client holds no buffer: a socket is read into a shared one, taken
+// only while there is something to read, and given back before the next wait. A client that sends half a request
+// occupies the frame that it was charged for, and nothing else.
+type inbox struct {
+	net  net.Conn
+	raw  syscall.RawConn // nil if net is no socket
+	pool *sync.Pool      // of *[inboxBytes]byte
+	buf  *[inboxBytes]byte
+	own  []byte // where raw is nil
+	rest []byte // read, not yet taken; part of buf or own
+	try  func(fd uintptr) bool
+	err  error // of the last try
+}
+
+func newInbox(c net.Conn, pool *sync.Pool) *inbox {
+	b := &inbox{net: c, pool: pool}
+	if s, ok := c.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			b.raw, b.try = raw, b.tryRead
+			return b
+		}
+	}
+	b.own = make([]byte, pipeBytes)
+	return b
+}
+
+// small waits for a few bytes and reads them to p.
+func (b *inbox) small(p []byte) error {
+	for have := 0; have < len(p); {
+		if len(b.rest) == 0 {
+			if err := b.fill(); err != nil {
+				return err
+			}
+		}
+		have += b.take(p[have:])
+	}
+	return nil
+}
+
+// body fills p, which may be large.
+func (b *inbox) body(p []byte) error {
+	n := b.take(p)
+	_, err := io.ReadFull(b.net, p[n:])
+	return err
+}
+
+// has says whether the next n bytes are there without waiting.
+func (b *inbox) has(n int) bool { return len(b.rest) >= n }
+
+// take moves what is buffered to p.
+func (b *inbox) take(p []byte) int {
+	n := copy(p, b.rest)
+	if b.rest = b.rest[n:]; len(b.rest) == 0 {
+		b.drop()
+	}
+	return n
+}
+
+// drop gives the shared buffer back; what it held is lost.
+func (b *inbox) drop() {
+	b.rest = nil
+	if b.buf != nil {
+		b.pool.Put(b.buf)
+		b.buf = nil
+	}
+}
+
+// fill waits for bytes; nothing is buffered when it is called.
+func (b *inbox) fill() error {
+	if b.raw == nil {
+		n, err := b.net.Read(b.own)
+		if b.rest = b.own[:n]; n > 0 {
+			return nil
+		}
+		return err
+	}
+	if err := b.raw.Read(b.try); err != nil { // closed, or past its deadline
+		return err
+	}
+	return b.err
+}
+
+// tryRead reads what the socket has; false if that is nothing yet.
+func (b *inbox) tryRead(fd uintptr) bool {
+	b.buf = b.pool.Get().(*[inboxBytes]byte)
+	n, err := syscall.Read(int(fd), b.buf[:])
+	for errors.Is(err, syscall.EINTR) {
+		n, err = syscall.Read(int(fd), b.buf[:])
+	}
+	if n > 0 {
+		b.rest, b.err = b.buf[:n], nil
+		return true
+	}
+	b.drop()
+	if errors.Is(err, syscall.EAGAIN) {
+		return false
+	}
+	if b.err = err; err == nil {
+		b.err = io.EOF
+	}
+	return true
+}
