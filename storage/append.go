@@ -158,6 +158,7 @@ func (j *Journal) writeFrames() error {
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
 	j.space.used = seg.size
+	j.wakePreparer()
 	return nil
 }
 

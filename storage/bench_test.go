@@ -3,7 +3,9 @@ package storage_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -50,6 +52,27 @@ func BenchmarkAppendDurable3K(b *testing.B)     { benchmarkAppend(b, storage.Dur
 func BenchmarkAppendDurable28K(b *testing.B)    { benchmarkAppend(b, storage.Durable, 28500) }
 func BenchmarkAppendReplicated3K(b *testing.B)  { benchmarkAppend(b, storage.Replicated, 2700) }
 func BenchmarkAppendReplicated28K(b *testing.B) { benchmarkAppend(b, storage.Replicated, 28500) }
+
+// benchmarkAck appends one entry after the other to a new journal and reports how long each took.
+func benchmarkAck(b *testing.B, size int) {
+	l := openLog(b, b.TempDir(), storage.Options{})
+	batch := &storage.Batch{Data: benchBatch(size)}
+	took := make([]time.Duration, 0, b.N)
+	b.SetBytes(int64(len(batch.Data)))
+	b.ResetTimer()
+	for range b.N {
+		start := time.Now()
+		must(b, l.store(batch))
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+func BenchmarkAck4K(b *testing.B)  { benchmarkAck(b, 4<<10) }
+func BenchmarkAck64K(b *testing.B) { benchmarkAck(b, 64<<10) }
+func BenchmarkAck1M(b *testing.B)  { benchmarkAck(b, 1<<20) }
 
 // benchmarkRead reads a partition in fetches of 1 MiB; parts of them lie interleaved.
 func benchmarkRead(b *testing.B, size, parts int) {

@@ -82,6 +82,7 @@ func (j *Journal) cutTail(low uint64) error {
 	if !ok {
 		return raft.ErrLogNotFound
 	}
+	j.space.pausePreparer() // it would go on where the log is read anew
 	cut := int64(seg.entries[n].rel)
 	if seg.base+uint64(cut) < j.committed.Load() {
 		return fmt.Errorf("raft asked to delete entry %d, which is committed", low)

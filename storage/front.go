@@ -56,6 +56,7 @@ func (j *Journal) Reset(state []byte) error {
 }
 
 func (j *Journal) reset(front *tail) error {
+	j.space.pausePreparer()
 	if err := j.lowerDurable(0); err != nil {
 		return err
 	}

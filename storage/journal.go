@@ -43,8 +43,8 @@ type Journal struct {
 	failed   atomic.Pointer[failure] // the first error that made the journal read-only
 	failedCh chan struct{}           // closed then
 	closing  chan struct{}
-	flusher  sync.WaitGroup
-	kick     chan struct{} // wakes the flusher
+	workers  sync.WaitGroup // the flusher and the preparer
+	kick     chan struct{}  // wakes the flusher
 }
 
 // index is what readers see of the log. Guarded by Journal.mu.
@@ -70,12 +70,13 @@ func Open(dir string, o Options) (*Journal, error) {
 		failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	j.cache = newTableCache(o.IndexCache)
+	j.space.prep.settled.L = &j.space.mu
 	if err := j.open(); err != nil {
 		j.closeFiles()
 		return nil, fmt.Errorf("opening journal %s: %w", dir, err)
 	}
 	if o.Mode == Replicated {
-		j.flusher.Go(j.flushLoop)
+		j.workers.Go(j.flushLoop)
 	}
 	return j, nil
 }
@@ -101,7 +102,7 @@ func (j *Journal) Close() error {
 	default:
 	}
 	close(j.closing)
-	j.flusher.Wait()
+	j.workers.Wait()
 	var err error
 	if j.Err() == nil {
 		err = j.closeClean()

@@ -215,7 +215,7 @@ func (l *life) reset() {
 		}
 	}
 	must(l.t, other.Flush())
-	other.SetRetention(storage.Retention{Bytes: 1})
+	other.SetRetention(storage.Retention{Age: 1}) // all of it, so that its front is behind this log
 	_, err = other.Retain()
 	must(l.t, err)
 	l.now.Reset, l.from = true, other.Front().State

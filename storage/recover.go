@@ -102,7 +102,7 @@ func (j *Journal) install(l *loadedLog) error {
 	j.mu.Unlock()
 	j.tail = l.tail
 	j.app.aborted = l.aborted
-	j.space.setCurrent(last, l.alloc)
+	j.space.setCurrent(last, l.alloc, j.o.Now())
 	j.durable.Store(l.tail.pos)
 	j.markMu.Lock()
 	defer j.markMu.Unlock()

@@ -27,7 +27,7 @@ func (j *Journal) roll(n int64) error {
 		return err
 	}
 	j.sealCurrent(seg, next)
-	j.space.setCurrent(next, alloc)
+	j.space.setCurrent(next, alloc, j.o.Now())
 	if err := j.start.reserve(j.tail); err != nil && !errors.Is(err, ErrDiskFull) { // then a trim has to find the room
 		return err
 	}
@@ -39,6 +39,7 @@ func (j *Journal) growEmpty(n int64) error {
 	s := &j.space
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle()
 	need := n + j.headroom()
 	if need <= s.alloc {
 		return nil

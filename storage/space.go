@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/daybook-data/daybook/internal/vfs"
 )
@@ -30,8 +33,15 @@ type space struct {
 	spare    vfs.File // allocated for the next segment, or nil
 	spareAt  string
 	spareLen int64
-	old      []string // files of removed segments, to be used again
-	names    int      // for new spare files
+	old      []spareFile // of removed segments, or made ahead
+	names    int         // for new spare files
+	prep     preparing
+}
+
+// spareFile is a file for a segment to come.
+type spareFile struct {
+	path string
+	size int64
 }
 
 // adopt takes a file that was left from before for reuse.
@@ -39,14 +49,23 @@ func (s *space) adopt(fsys vfs.FS, path string) error {
 	if len(s.old) >= 8 {
 		return fsys.Remove(path)
 	}
-	s.old = append(s.old, path)
-	return nil
+	st, err := fsys.Stat(path)
+	if err == nil {
+		s.old = append(s.old, spareFile{path, st.Size()})
+	}
+	return err
 }
 
-func (s *space) setCurrent(seg *segment, alloc int64) {
+func (s *space) setCurrent(seg *segment, alloc int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle()
 	s.cur, s.alloc, s.used = seg, alloc, seg.size
+	s.prep.ahead = 1
+	if now.Sub(s.prep.since) < fastSegment {
+		s.prep.ahead = 2
+	}
+	s.prep.paused, s.prep.since, s.prep.from = false, now, seg.size
 }
 
 func (s *space) close() {
@@ -95,6 +114,9 @@ func (j *Journal) ensure(n int64) error {
 	s := &j.space
 	need := s.reserved + n + j.headroom()
 	if s.used+need <= max(s.alloc, j.o.SegmentBytes) {
+		if s.used+need > s.alloc {
+			s.settle()
+		}
 		if s.used+need <= s.alloc {
 			return nil
 		}
@@ -141,7 +163,8 @@ func (j *Journal) makeSpare() error {
 	s := &j.space
 	path := ""
 	if n := len(s.old); n > 0 {
-		path, s.old = s.old[n-1], s.old[:n-1]
+		slices.SortStableFunc(s.old, func(a, b spareFile) int { return cmp.Compare(a.size, b.size) })
+		path, s.old = s.old[n-1].path, s.old[:n-1]
 	} else {
 		path = j.spareName()
 	}
@@ -162,9 +185,9 @@ func (j *Journal) makeSpare() error {
 func (j *Journal) dropSpares() {
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
-	for _, path := range j.space.old {
-		if err := j.fsys.Remove(path); err != nil {
-			j.o.Logger.Warn("a spare file stays until the next start", "file", path, "error", err)
+	for _, f := range j.space.old {
+		if err := j.fsys.Remove(f.path); err != nil {
+			j.o.Logger.Warn("a spare file stays until the next start", "file", f.path, "error", err)
 		}
 	}
 	j.space.old = nil
@@ -183,14 +206,15 @@ func (j *Journal) spareName() string {
 
 // recycle keeps the file of a removed segment for reuse, or removes it.
 func (j *Journal) recycle(seg *segment) {
-	_ = seg.file.Close() // its data is given up
+	size, _ := seg.file.Size() // unknown is as good as small
+	_ = seg.file.Close()       // its data is given up
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
 	var err error
 	if len(j.space.old) < j.o.Spares {
 		path := j.spareName()
 		if err = j.fsys.Rename(seg.path, path); err == nil {
-			j.space.old = append(j.space.old, path)
+			j.space.old = append(j.space.old, spareFile{path, size})
 		}
 	} else {
 		err = j.fsys.Remove(seg.path)
