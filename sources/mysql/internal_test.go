@@ -46,6 +46,21 @@ func TestGTIDSets(t *testing.T) {
 	}
 }
 
+func TestGTIDSetsAsPeopleReadThem(t *testing.T) {
+	const a, b = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "11111111-2222-3333-4444-555555555555"
+	for set, want := range map[string]string{
+		a + ":1-77":                              "3e11fa47…:1-77",
+		a + ":1-3:5-9":                           "3e11fa47…:…:5-9",
+		b + ":7," + b + ":tag:1-2:9," + a + ":1": "11111111…:7,11111111…:tag:…:9,3e11fa47…:1",
+		"0-1-5,1-11-101":                         "0-1-5,1-11-101",
+		"0-1-1,1-1-1,2-1-1,3-1-1,4-1-1,5-1-1":    "0-1-1,1-1-1,2-1-1,3-1-1 and 2 more",
+	} {
+		if got := shortGTIDs(set); got != want {
+			t.Errorf("%s is shown as %s, want %s", set, got, want)
+		}
+	}
+}
+
 func TestPlacesAreOrderedByNumber(t *testing.T) {
 	for _, c := range []struct {
 		a, b place

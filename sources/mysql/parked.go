@@ -76,12 +76,17 @@ func (r *reader) contain(err error) error {
 	return nil
 }
 
-// park takes a table out of what is captured.
+// park takes a table out of what is captured. One that is parked keeps its cause, unless
+// the new one is that it was emptied: that has to outlive the table.
 func (r *reader) park(n tableName, stop *pipeline.StopError) {
-	if _, already := r.parked[n]; already {
+	p, already := r.parked[n]
+	if already && (stop.Code != codeEmptied || p.Code == codeEmptied) {
 		return
 	}
-	p := parkedTable{DB: n.db, Table: n.table, At: r.at.String(), Time: time.Now().UTC().Truncate(time.Second), Code: stop.Code, Where: stop.Where, Why: stop.Err.Error(), Fix: stop.Fix}
+	if !already {
+		p = parkedTable{DB: n.db, Table: n.table, At: r.at.String(), Time: time.Now().UTC().Truncate(time.Second)}
+	}
+	p.Code, p.Where, p.Why, p.Fix = stop.Code, stop.Where, stop.Err.Error(), stop.Fix
 	r.parked[n] = p
 	r.mine[n] = true
 	for _, b := range r.bindings {
@@ -141,22 +146,26 @@ func (r *reader) unlist(n tableName, why string) {
 	r.parkedChanged()
 }
 
-// unpark captures a table again from here on: what the sinks have of it is void, and
-// all its rows are read.
+// unpark captures a table again from here on.
 func (r *reader) unpark(h *replication.EventHeader, n tableName) {
 	p := r.parked[n]
 	delete(r.parked, n)
 	r.reg.changed() // table maps that were passed over are bound anew
 	r.log.Info("a parked table is captured again: it will be read by a snapshot",
 		slog.String("table", n.String()), slog.String("parked at", p.At), slog.String("at", r.at.String()))
+	r.readAnew(h, n)
+	r.parkedChanged()
+}
+
+// readAnew voids what the sinks have of a table and has the snapshot read all of it.
+func (r *reader) readAnew(h *replication.EventHeader, n tableName) {
 	if r.cfg.Truncate == truncateIgnore {
-		r.log.Warn("rows that were deleted while the table was parked stay at the sinks, for the source has `truncate: ignore`",
+		r.log.Warn("rows that were deleted while the table was not captured stay at the sinks, for the source has `truncate: ignore`",
 			slog.String("table", n.String()))
 	} else {
 		r.emitTruncate(h, n)
 	}
 	r.queue(n)
-	r.parkedChanged()
 }
 
 // parkUnfit parks the tables that can't be captured from a first start on.
@@ -178,17 +187,15 @@ func (r *reader) parkUnfit(end logEnd, list []tableInfo) error {
 	return nil
 }
 
-// restore takes over the list of a position. barred are the tables that the server's
-// settings keep out now.
-func (r *reader) restore(list []parkedTable, barred map[tableName]*pipeline.StopError) error {
+// restore takes over the list of a position, inside a transaction of its own. barred are
+// the tables that the server's settings keep out now.
+func (r *reader) restore(h *replication.EventHeader, list []parkedTable, barred map[tableName]*pipeline.StopError) error {
 	for _, p := range list {
 		r.parked[r.reg.id(p.DB, p.Table)] = p
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(barred), compareNames) {
 		r.park(n, barred[n])
 	}
-	h := &replication.EventHeader{Timestamp: uint32(time.Now().Unix())}
-	r.newTransaction(append(r.tx.id[:0], "u:"+r.at.String()...))
 	for _, n := range slices.SortedFunc(maps.Keys(r.parked), compareNames) {
 		p := r.parked[n]
 		if !r.reg.captured(n) {
@@ -206,9 +213,7 @@ func (r *reader) restore(list []parkedTable, barred map[tableName]*pipeline.Stop
 				slog.String("parked at", p.At), slog.Any("error", p.stop()))
 		}
 	}
-	r.newTransaction(r.tx.id[:0])
-	r.beyond = false // this is a place to go on from
-	if len(list) > 0 || len(barred) > 0 {
+	if len(list) > 0 {
 		r.parkedChanged()
 	}
 	return nil
@@ -243,18 +248,24 @@ func (r *reader) mended(n tableName, bar *pipeline.StopError) (bool, error) {
 		return false, nil
 	}
 	p := r.parked[n]
-	t, ok, err := r.standing(n, p.Code == codeCascade)
-	if err != nil || !ok {
-		return false, err
-	}
-	if t != nil && r.reg.check(t) != nil {
-		return false, nil
+	t := r.reg.tables[n]
+	if t == nil || p.Code == codeCascade || r.reg.check(t) != nil {
+		// The server knows more, such as keys that only now are fit to be one.
+		var err error
+		if t, err = r.settle(n); errors.Is(err, errNotYet) {
+			return false, nil // a later statement names the table, and comes by here
+		} else if err != nil {
+			return false, err
+		}
+		if t != nil && r.reg.check(t) != nil {
+			return false, nil
+		}
 	}
 	switch p.Code {
 	case codeNoKey, codeTable, codeColumn:
 		return true, nil
 	case codeGenerated:
-		return t == nil || !slices.ContainsFunc(t.Columns, func(c column) bool { return c.Generated }) || !r.mine[n], nil
+		return t == nil || !slices.ContainsFunc(t.Columns, func(c column) bool { return c.Generated }), nil
 	case codeCascade:
 		if r.cfg.Cascades == cascadesIgnore {
 			return true, nil
@@ -267,20 +278,6 @@ func (r *reader) mended(n tableName, bar *pipeline.StopError) (bool, error) {
 	}
 	// Of the other causes only trying tells, which each process does once.
 	return !r.mine[n], nil
-}
-
-// standing returns the table's definition at the reader's place, nil where there is no
-// such table. It is not ok where the definition is not known. With now, it is wanted
-// only if it is the present one as well.
-func (r *reader) standing(n tableName, now bool) (t *table, ok bool, err error) {
-	if t = r.reg.tables[n]; t != nil && !now {
-		return t, true, nil
-	}
-	t, err = r.settle(n)
-	if errors.Is(err, errNotYet) {
-		return nil, false, nil // a later statement names the table, and comes by here
-	}
-	return t, err == nil, err
 }
 
 // undecodable is the error for a row whose values are not understood.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"time"
 
 	"github.com/daybook-data/daybook/pipeline"
+	"github.com/go-mysql-org/go-mysql/replication"
 )
 
 // Source reads one server. It is made by New and run by Run; Report may be called at
@@ -254,6 +256,11 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 	}
 	if r.snapDone = p.Snapshot; p.Snapshot != nil && len(p.Snapshot.Wait) > 0 {
 		r.snap, r.snapDone = newSnapshot(r, p.Snapshot), nil
+		for _, w := range p.Snapshot.Wait {
+			if n := r.reg.id(w.DB, w.Table); !r.reg.captured(n) {
+				r.snap.forget(n)
+			}
+		}
 	}
 	list, err := r.srv.listTables(ctx, r.reg.sel)
 	if err != nil {
@@ -268,24 +275,34 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 	if err != nil {
 		return err
 	}
-	if err := r.restore(p.Parked, barred); err != nil {
+	// What a start itself emits has positions that name this place.
+	h := &replication.EventHeader{Timestamp: uint32(time.Now().Unix())}
+	r.newTransaction([]byte("u:" + r.at.String()))
+	if err := r.restore(h, p.Parked, barred); err != nil {
 		return err
 	}
-	s.addTables(r, p, list)
-	return r.emit() // what came off the list is emptied before anything else happens
+	s.addTables(h, r, p, list)
+	r.newTransaction(nil)
+	r.beyond = false
+	return r.emit()
 }
 
 // addTables queues the tables that the configuration selects now and did not when
 // the position was written.
-func (s *Source) addTables(r *reader, p *resume, list []tableInfo) {
+func (s *Source) addTables(h *replication.EventHeader, r *reader, p *resume, list []tableInfo) {
 	old, err := newSelection(p.Patterns, r.srv.fold)
 	if err != nil {
 		return // patterns of another version; what they selected can't be told
 	}
 	for _, t := range list {
 		n := r.reg.id(t.name.db, t.name.table)
-		if _, parked := r.parked[n]; !parked && !old.has(n.db, n.table) && s.cfg.Start == startSnapshot {
-			s.log.Info("a table is new in the configuration and will be read by a snapshot", slog.String("table", n.String()))
+		if _, parked := r.parked[n]; parked || old.has(n.db, n.table) || s.cfg.Start != startSnapshot {
+			continue
+		}
+		s.log.Info("a table is new in the configuration and will be read by a snapshot", slog.String("table", n.String()))
+		if _, known := r.reg.tables[n]; known {
+			r.readAnew(h, n) // it may have been captured before
+		} else {
 			r.queue(n)
 		}
 	}
