@@ -69,6 +69,8 @@ type Options struct {
 	ServerPIDs []int
 	// Verify reads everything back afterwards.
 	Verify bool
+	// Patience is how long the run waits for acknowledged records to become readable; 30 s if 0.
+	Patience time.Duration
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -76,7 +78,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Corpus, o.Compression, o.Acks = orDefault(o.Corpus, "json"), orDefault(o.Compression, "lz4"), orDefault(o.Acks, "all")
 	o.Partitions, o.Replicas, o.Clients = orDefault(o.Partitions, 8), orDefault(o.Replicas, 1), orDefault(o.Clients, 2)
 	o.Size, o.BatchBytes, o.InFlight = orDefault(o.Size, 1024), orDefault(o.BatchBytes, 1_000_000), orDefault(o.InFlight, 5)
-	o.Linger = orDefault(o.Linger, 5*time.Millisecond)
+	o.Linger, o.Patience = orDefault(o.Linger, 5*time.Millisecond), orDefault(o.Patience, 30*time.Second)
 	if o.Records == 0 && o.Duration == 0 && o.Mode != Consume {
 		o.Duration = 10 * time.Second
 	}

@@ -16,9 +16,6 @@ var (
 	errStalled = fmt.Errorf("%w: nothing more comes, and records are missing", ErrWrong)
 )
 
-// stallTimeout is how long readers wait for records that the stream's ends say are there.
-const stallTimeout = 30 * time.Second
-
 // run is one run of the engine.
 type run struct {
 	o      Options
@@ -95,7 +92,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // countEnds compares how the stream has grown with what was acknowledged.
 func (r *run) countEnds(ctx context.Context, before offsets) (after offsets, err error) {
-	for give := time.Now().Add(stallTimeout); ; {
+	for give := time.Now().Add(r.o.Patience); ; {
 		if after, err = r.t.ends(ctx); err != nil {
 			return nil, err
 		}
@@ -266,7 +263,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc) <-chan st
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(min(time.Second, r.o.Patience/4))
 		defer tick.Stop()
 		last, since := int64(-1), time.Now()
 		for {
@@ -277,7 +274,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc) <-chan st
 			}
 			if n := r.consumed.Load(); n != last || r.limits.Load() == nil {
 				last, since = n, time.Now()
-			} else if time.Since(since) > stallTimeout {
+			} else if time.Since(since) > r.o.Patience {
 				stop(errStalled)
 				return
 			}
