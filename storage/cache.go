@@ -7,7 +7,7 @@ import (
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
-// tableCache bounds how many sealed segments keep their batch index in memory, and their file in the address space.
+// tableCache bounds how many sealed segments keep their batch and tag index in memory, and their file in the address space.
 type tableCache struct {
 	mu    sync.Mutex // guards all below
 	limit int
@@ -32,6 +32,7 @@ func (c *tableCache) add(seg *segment) {
 		oldest := c.order.Remove(c.order.Back()).(*segment)
 		delete(c.at, oldest)
 		oldest.table.Store(nil) // readers that have it keep it
+		oldest.tagTable.Store(nil)
 		oldest.dropView()
 	}
 }
@@ -44,6 +45,7 @@ func (c *tableCache) remove(seg *segment) {
 		delete(c.at, seg)
 	}
 	seg.table.Store(nil)
+	seg.tagTable.Store(nil)
 	seg.dropView()
 }
 

@@ -91,7 +91,7 @@ func (j *Journal) cutTail(low uint64) error {
 		return err
 	}
 	for i := len(segs) - 1; segs[i] != seg; i-- {
-		_ = j.fsys.Remove(idxPath(segs[i].path)) // its checksum ties it to frames that are gone
+		j.removeIndexes(segs[i].path)
 		if err := j.fsys.Remove(segs[i].path); err != nil {
 			return err
 		}

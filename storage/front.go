@@ -65,7 +65,7 @@ func (j *Journal) reset(front *tail) error {
 	j.mu.RUnlock()
 	for i := len(old) - 1; i >= 0; i-- {
 		j.cache.remove(old[i])
-		_ = j.fsys.Remove(idxPath(old[i].path)) // its checksum ties it to frames that are gone
+		j.removeIndexes(old[i].path)
 		if err := j.fsys.Remove(old[i].path); err != nil {
 			return err
 		}

@@ -18,6 +18,8 @@ type Journal struct {
 	lock  io.Closer
 	cache *tableCache
 
+	indexer *indexer // has its own mutexes
+
 	buffers sync.Pool // of *[]byte, for Read
 
 	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
@@ -70,6 +72,7 @@ func Open(dir string, o Options) (*Journal, error) {
 		failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	j.cache = newTableCache(o.IndexCache)
+	j.indexer = newIndexer(j)
 	j.space.prep.settled.L = &j.space.mu
 	if err := j.open(); err != nil {
 		j.closeFiles()
@@ -103,6 +106,7 @@ func (j *Journal) Close() error {
 	}
 	close(j.closing)
 	j.workers.Wait()
+	j.indexer.done.Wait()
 	var err error
 	if j.Err() == nil {
 		err = j.closeClean()

@@ -66,8 +66,8 @@ func (j *Journal) tidy(names []string) (bases []uint64, err error) {
 			err = j.fsys.Remove(path)
 		case strings.HasPrefix(name, sparePrefix):
 			err = j.space.adopt(j.fsys, path)
-		case strings.HasSuffix(name, idxSuffix):
-			seg := strings.TrimSuffix(name, idxSuffix) + segSuffix
+		case slices.Contains(indexSuffixes[:], filepath.Ext(name)):
+			seg := strings.TrimSuffix(name, filepath.Ext(name)) + segSuffix
 			if b, ok := parseSegName(seg); ok && (b < j.start.front.pos || !slices.Contains(names, seg)) {
 				err = j.fsys.Remove(path)
 			}

@@ -160,7 +160,7 @@ func (j *Journal) trimTo(n int, edit func(front *tail)) error {
 	j.mu.Unlock()
 	for _, seg := range gone {
 		j.cache.remove(seg)
-		_ = j.fsys.Remove(idxPath(seg.path)) // what stays is removed at the next start
+		j.removeIndexes(seg.path)
 		seg.discard = j.recycle
 		seg.release()
 	}

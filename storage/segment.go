@@ -31,6 +31,11 @@ type segment struct {
 	discard func(*segment)        // called once at zero
 	table   atomic.Pointer[table] // a sealed segment's batch index, if it is in memory
 
+	keys     atomic.Pointer[keyFile]  // a sealed segment's key index, if it was looked for
+	tagTable atomic.Pointer[tagTable] // a sealed segment's tag index, if it is in memory
+	indexMu  sync.Mutex               // held while these two are made; guards tagged
+	tagged   bool                     // there is a tag index file
+
 	viewMu sync.Mutex // guards view
 	view   *view      // the file in memory, if it was read
 

@@ -210,6 +210,11 @@ func (j *Journal) recycle(seg *segment) {
 	_ = seg.file.Close()       // its data is given up
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
+	select {
+	case <-j.closing: // a reader held it for longer than the journal was open; the directory may be another's now
+		return
+	default:
+	}
 	var err error
 	if len(j.space.old) < j.o.Spares {
 		path := j.spareName()

@@ -63,8 +63,9 @@ func (j *Journal) Notify(ch chan<- struct{}, partitions ...uint32) (stop func())
 	}
 }
 
-// changed signals the watchers of partitions that grew.
+// changed signals the watchers of partitions that grew, and the indexer.
 func (j *Journal) changed() {
+	j.indexer.wake()
 	j.watchers.mu.Lock()
 	defer j.watchers.mu.Unlock()
 	if len(j.watchers.all) == 0 {
