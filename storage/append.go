@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/raft"
@@ -62,7 +63,7 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	if err := j.makeRoom(logs); err != nil {
-		if j.justCut { // raft 1.8.0 would go on with the last index from before the cut
+		if j.justCut || !errors.Is(err, ErrDiskFull) { // after a cut raft 1.8.0 would go on with the last index from before
 			return j.fail(err)
 		}
 		return err // nothing was done yet

@@ -141,13 +141,11 @@ func (j *Journal) reload(last *segment) error {
 	if err != nil {
 		return fmt.Errorf("reading the log after its end was cut: %w", err)
 	}
+	if err := j.install(l); err != nil {
+		return err // readers go on with the old index
+	}
 	for _, s := range old {
 		j.cache.remove(s)
-	}
-	if err := j.install(l); err != nil {
-		return err
-	}
-	for _, s := range old {
 		s.discard = closeSegment
 		s.release()
 	}

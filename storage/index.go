@@ -84,13 +84,18 @@ func (p *partition) visibleEnd(visible uint64) int64 {
 			return s.next
 		case s.seg.base >= visible:
 			continue
-		case i != len(p.spans)-1 || len(p.open.locs) == 0:
-			// A sealed segment is committed only in part: its entries may not be in memory, and saying less than is
-			// visible is right for the moment that this lasts.
-			continue
+		}
+		locs := p.open.locs
+		if i != len(p.spans)-1 || len(locs) == 0 { // a sealed segment that is committed only in part
+			t := s.seg.table.Load()
+			if t == nil {
+				// Not in memory, as many segments behind it are sealed and not committed either: saying less than is
+				// visible is right for the moment that this lasts.
+				continue
+			}
+			locs = s.locsOf(t)
 		}
 		rel := visible - s.seg.base
-		locs := p.open.locs
 		n := sort.Search(len(locs), func(i int) bool { return uint64(locs[i].rel) >= rel })
 		if n == len(locs) {
 			return s.next

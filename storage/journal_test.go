@@ -79,6 +79,22 @@ func TestNothingIsReadableBeforeItIsCommitted(t *testing.T) {
 }
 
 // S12: the batch that contains the offset is returned, also at the last record.
+// A tail that is not committed hides nothing that is, even when segments are sealed within it.
+func TestAnUncommittedTailHidesNothing(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})
+	l.put(0, plain("a", 3))
+	for i := range 60 {
+		must(t, l.store(&storage.Batch{Partition: 1, Data: plain(fmt.Sprint("uncommitted", i), 3)}))
+		if start, end := l.Bounds(0); start != 0 || end != 3 {
+			t.Fatalf("with %d batches behind it the partition is %d to %d, want 0 to 3", i+1, start, end)
+		}
+	}
+	if got := offsets(l.contents(0)); len(got) != 1 {
+		t.Errorf("read batches at %v, want one", got)
+	}
+}
+
 func TestReadInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small})

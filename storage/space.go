@@ -90,8 +90,10 @@ func (j *Journal) Reserve(n int64) error {
 	}
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
-	if err := j.ensure(n); err != nil {
+	if err := j.ensure(n); errors.Is(err, ErrDiskFull) {
 		return err
+	} else if err != nil {
+		return j.fail(err)
 	}
 	j.space.reserved += n
 	return nil
