@@ -11,7 +11,7 @@ import (
 )
 
 // Meta is the state machine of the metadata group: streams, the offsets that
-// consumer groups committed, producer ids and transactions. It changes only by
+// consumer groups committed, producer ids, transactions, users and ACLs. It changes only by
 // commands that come out of the group's Raft log, so that every member, and
 // every later start, holds the same state.
 //
@@ -29,6 +29,9 @@ type Meta struct {
 
 	groups       map[string]*groupOffsets
 	transactions map[string]*Transaction
+	users        map[string]*User
+	acls         map[ACL]struct{}
+	aclRevision  uint64 // not part of the state: it counts what this process has seen
 
 	nextProducerID int64
 	clusterID      string
@@ -42,6 +45,8 @@ func newMeta() *Meta {
 		byID:           map[StreamID]*Stream{},
 		groups:         map[string]*groupOffsets{},
 		transactions:   map[string]*Transaction{},
+		users:          map[string]*User{},
+		acls:           map[ACL]struct{}{},
 		nextProducerID: 1,
 	}
 }
@@ -96,6 +101,14 @@ func (m *Meta) applyOne(c command) result {
 		return m.forgetTransaction(c.ForgetTransaction)
 	case c.PendTxnOffsets != nil:
 		return m.pendTxnOffsets(c.PendTxnOffsets)
+	case c.PutCredential != nil:
+		return m.putCredential(c.PutCredential)
+	case c.DeleteCredential != nil:
+		return m.deleteCredential(c.DeleteCredential)
+	case c.CreateACLs != nil:
+		return m.createACLs(c.CreateACLs)
+	case c.DeleteACLs != nil:
+		return m.deleteACLs(c.DeleteACLs)
 	}
 	// decodeCommands lets no empty command through.
 	panic("cluster: metadata command without content")

@@ -38,6 +38,10 @@ type command struct {
 	PutTransaction     *putTransaction     `json:"put_transaction,omitempty"`
 	ForgetTransaction  *forgetTransaction  `json:"forget_transaction,omitempty"`
 	PendTxnOffsets     *pendTxnOffsets     `json:"pend_txn_offsets,omitempty"`
+	PutCredential      *putCredential      `json:"put_credential,omitempty"`
+	DeleteCredential   *deleteCredential   `json:"delete_credential,omitempty"`
+	CreateACLs         *createACLs         `json:"create_acls,omitempty"`
+	DeleteACLs         *deleteACLs         `json:"delete_acls,omitempty"`
 }
 
 // found gives a new cluster its name.

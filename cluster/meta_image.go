@@ -21,12 +21,14 @@ type metaImage struct {
 	Streams        []*Stream      `json:"streams"`
 	Groups         []groupImage   `json:"groups"`
 	Transactions   []*Transaction `json:"transactions"`
+	Users          []*User        `json:"users,omitempty"`
+	ACLs           []ACL          `json:"acls,omitempty"`
 	NextProducerID int64          `json:"next_producer_id"`
 }
 
 // image collects the state. The caller holds mu.
 func (m *Meta) image() metaImage {
-	image := metaImage{ClusterID: m.clusterID, NextProducerID: m.nextProducerID}
+	image := metaImage{ClusterID: m.clusterID, NextProducerID: m.nextProducerID, Users: m.sortedUsers(), ACLs: m.sortedACLs()}
 	image.Streams = slices.SortedFunc(maps.Values(m.byID), func(a, b *Stream) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
@@ -57,6 +59,15 @@ func (m *Meta) load(image metaImage) {
 	for _, t := range image.Transactions {
 		m.transactions[t.ID] = t
 	}
+	m.users = map[string]*User{}
+	for _, u := range image.Users {
+		m.users[u.Name] = u
+	}
+	m.acls = map[ACL]struct{}{}
+	for _, a := range image.ACLs {
+		m.acls[a] = struct{}{}
+	}
+	m.aclRevision++
 	m.nextProducerID, m.clusterID = image.NextProducerID, image.ClusterID
 }
 

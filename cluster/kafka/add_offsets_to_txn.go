@@ -13,7 +13,15 @@ func (s *Server) addOffsetsToTxn(c *call, req *kmsg.AddOffsetsToTxnRequest) kmsg
 		resp.ErrorCode = kerr.InvalidGroupID.Code
 		return resp
 	}
-	err := s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, nil, []string{req.Group})
+	err := c.txn(kmsg.ACLOperationWrite, req.TransactionalID)
+	if err == nil {
+		err = c.group(kmsg.ACLOperationRead, req.Group)
+	}
+	if err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
+	err = s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, nil, []string{req.Group})
 	resp.ErrorCode = fencedCode(err, c.version >= 2)
 	return resp
 }

@@ -19,6 +19,10 @@ func (s *Server) addPartitionsToTxn(c *call, req *kmsg.AddPartitionsToTxnRequest
 		})
 		return resp
 	}
+	if err := c.cluster(kmsg.ACLOperationClusterAction); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	for _, t := range req.Transactions {
 		answer := kmsg.NewAddPartitionsToTxnResponseTransaction()
 		answer.TransactionalID = t.TransactionalID
@@ -52,13 +56,25 @@ func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTx
 	var topics []kmsg.AddPartitionsToTxnResponseTopic
 	var partitions []cluster.StreamPartition
 	missing := false
+	refused := error(nil)
+	if c.version < 4 { // a broker has asked for its client
+		refused = c.txn(kmsg.ACLOperationWrite, asked.id)
+	}
 	for _, t := range asked.topics {
 		topic := kmsg.NewAddPartitionsToTxnResponseTopic()
 		topic.Topic = t.Topic
 		for _, index := range t.Partitions {
 			answer := kmsg.NewAddPartitionsToTxnResponseTopicPartition()
 			answer.Partition = index
-			if p, err := s.node.Partition(t.Topic, index); err == nil {
+			err := refused
+			if err == nil && c.version < 4 {
+				err = c.topic(kmsg.ACLOperationWrite, t.Topic)
+			}
+			var p *cluster.Partition
+			if err == nil {
+				p, err = s.node.Partition(t.Topic, index)
+			}
+			if err == nil {
 				partitions = append(partitions, p.Key())
 			} else {
 				missing = true

@@ -47,6 +47,9 @@ func (s *Server) incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConf
 }
 
 func (s *Server) alter(c *call, kind kmsg.ConfigResourceType, name string, change cluster.ConfigChange, validateOnly bool) error {
+	if err := c.mayConfigure(kmsg.ACLOperationAlterConfigs, kind, name); err != nil {
+		return err
+	}
 	if kind != kmsg.ConfigResourceTypeTopic {
 		return fmt.Errorf("%w: only a topic's settings can be altered", kerr.InvalidRequest)
 	}

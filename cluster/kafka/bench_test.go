@@ -47,7 +47,7 @@ func benchBroker(b *testing.B) (*kafka.Server, string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(ctx, l) })
+	serving.Go(func() { _ = server.Serve(ctx, l, kafka.Access{}) })
 	b.Cleanup(func() {
 		cancel()
 		_ = server.Close()

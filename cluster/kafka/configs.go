@@ -21,12 +21,16 @@ func source(stream *cluster.Stream, name string) kmsg.ConfigSource {
 
 // describeConfigs answers with every setting of a stream, defaults included, or
 // with those of this node.
-func (s *Server) describeConfigs(_ *call, req *kmsg.DescribeConfigsRequest) kmsg.Response {
+func (s *Server) describeConfigs(c *call, req *kmsg.DescribeConfigsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
 	for _, r := range req.Resources {
 		resource := kmsg.NewDescribeConfigsResponseResource()
 		resource.ResourceType, resource.ResourceName = r.ResourceType, r.ResourceName
-		configs, err := s.configsOf(r, req)
+		var configs []kmsg.DescribeConfigsResponseResourceConfig
+		err := c.mayConfigure(kmsg.ACLOperationDescribeConfigs, r.ResourceType, r.ResourceName)
+		if err == nil {
+			configs, err = s.configsOf(r, req)
+		}
 		resource.ErrorCode, resource.ErrorMessage = errorCode(err), errorText(err)
 		for _, config := range configs {
 			if r.ConfigNames == nil || slices.Contains(r.ConfigNames, config.Name) {
@@ -36,6 +40,15 @@ func (s *Server) describeConfigs(_ *call, req *kmsg.DescribeConfigsRequest) kmsg
 		resp.Resources = append(resp.Resources, resource)
 	}
 	return resp
+}
+
+// mayConfigure refuses what the ACLs of a topic or, for all else, of the cluster do
+// not allow.
+func (c *call) mayConfigure(op kmsg.ACLOperation, kind kmsg.ConfigResourceType, name string) error {
+	if kind == kmsg.ConfigResourceTypeTopic {
+		return c.topic(op, name)
+	}
+	return c.cluster(op)
 }
 
 func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.DescribeConfigsRequest) ([]kmsg.DescribeConfigsResponseResourceConfig, error) {

@@ -29,10 +29,15 @@ const (
 type conn struct {
 	server *Server
 	net    net.Conn
+	in     *inbox // of net; the reader's, once the client has logged in
+	access Access
+	who    identity            // does not change once the client has logged in
 	memory *semaphore.Weighted // what its requests may hold
 	queue  chan pending        // from the reader to the writer
 
-	answered atomic.Bool // the client has got something
+	login    login        // the writer's
+	expires  atomic.Int64 // when the client must have logged in again, Unix ns; 0 is never
+	answered atomic.Bool  // the client has got something
 }
 
 // pending is a request that waits for its turn to be answered. Exactly one of
@@ -49,10 +54,13 @@ type call struct {
 	header
 }
 
-func newConn(s *Server, c net.Conn) *conn {
+func newConn(s *Server, c net.Conn, access Access) *conn {
 	return &conn{
 		server: s,
 		net:    c,
+		in:     newInbox(c, &s.inboxes),
+		access: access,
+		who:    access.identify(c),
 		memory: semaphore.NewWeighted(int64(s.opts.MaxRequestBytes)),
 		queue:  make(chan pending, inFlight),
 	}
@@ -65,6 +73,18 @@ func (c *conn) run(ctx context.Context) {
 	// Closing is what wakes a goroutine that waits for the network.
 	stop := context.AfterFunc(ctx, func() { hangUp(c.net, &c.answered) })
 	defer stop()
+	defer c.in.drop()
+	defer func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errFrame) || errors.Is(cause, errMalformed) || errors.Is(cause, errLogin) {
+			c.server.complain(c.net, cause)
+		}
+	}()
+	if len(c.access.Mechanisms) > 0 {
+		if err := c.logIn(ctx); err != nil {
+			cancel(err)
+			return
+		}
+	}
 
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -76,9 +96,6 @@ func (c *conn) run(ctx context.Context) {
 		p.abandon()
 	}
 	reader.Wait()
-	if cause := context.Cause(ctx); errors.Is(cause, errFrame) || errors.Is(cause, errMalformed) {
-		c.server.complain(c.net, cause)
-	}
 }
 
 // abandon drops what nobody will answer any more. A produce request goes on:
@@ -91,12 +108,14 @@ func (p pending) abandon() {
 
 // read takes requests off the wire until the connection ends.
 func (c *conn) read(ctx context.Context) error {
-	in := newInbox(c.net, &c.server.inboxes)
-	defer in.drop()
 	for {
-		req, err := c.readRequest(ctx, in)
+		req, err := c.readRequest(ctx, c.in)
 		if err != nil {
 			return err
+		}
+		if c.expired() && !mayComeFirst(req.key) {
+			req.drop()
+			return fmt.Errorf("%w: the client had to log in again", errLogin)
 		}
 		p, err := c.start(ctx, req)
 		if err != nil {
@@ -216,6 +235,9 @@ func (c *conn) write(ctx context.Context) error {
 				err = c.answer(ctx, &w, p.request)
 			}
 			p.request.drop()
+			if err == nil && c.login.failed != nil {
+				err = errors.Join(w.flush(), c.refuse(ctx))
+			}
 		}
 		if err != nil {
 			return errors.Join(err, w.flush()) // what was answered before is no part of the fault

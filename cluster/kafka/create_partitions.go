@@ -22,6 +22,9 @@ func (s *Server) createPartitions(c *call, req *kmsg.CreatePartitionsRequest) km
 }
 
 func (s *Server) growTopic(c *call, t kmsg.CreatePartitionsRequestTopic, validateOnly bool) error {
+	if err := c.topic(kmsg.ACLOperationAlter, t.Topic); err != nil {
+		return err
+	}
 	stream, ok := s.node.Meta().Stream(t.Topic)
 	switch {
 	case !ok:

@@ -24,13 +24,19 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 		if named[t.Topic] > 1 {
 			err = fmt.Errorf("%w: topic %q is named twice", kerr.InvalidRequest, t.Topic)
 		} else {
-			stream, err = s.createTopic(c, t, req.ValidateOnly)
+			if err = c.mayCreate(t.Topic); err == nil {
+				stream, err = s.createTopic(c, t, req.ValidateOnly)
+			}
 		}
 		if err != nil {
 			topic.ErrorCode, topic.ErrorMessage = errorCode(err), errorText(err)
 		} else {
 			topic.TopicID, topic.NumPartitions, topic.ReplicationFactor = stream.ID, stream.Partitions, 1
-			topic.Configs = createdConfigs(stream)
+			if err := c.topic(kmsg.ACLOperationDescribeConfigs, t.Topic); err != nil {
+				topic.NumPartitions, topic.ReplicationFactor, topic.ConfigErrorCode = -1, -1, errorCode(err)
+			} else {
+				topic.Configs = createdConfigs(stream)
+			}
 		}
 		resp.Topics = append(resp.Topics, topic)
 	}

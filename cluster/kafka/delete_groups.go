@@ -23,6 +23,9 @@ func (s *Server) deleteGroups(c *call, req *kmsg.DeleteGroupsRequest) kmsg.Respo
 }
 
 func (s *Server) deleteGroup(c *call, id string) error {
+	if err := c.group(kmsg.ACLOperationDelete, id); err != nil {
+		return err
+	}
 	_, inMemory := s.groups.find(id)
 	if !s.groups.drop(id) {
 		return kerr.NonEmptyGroup

@@ -3,7 +3,7 @@ package kafka
 import "github.com/twmb/franz-go/pkg/kmsg"
 
 // deleteRecords moves the start of partitions up.
-func (s *Server) deleteRecords(_ *call, req *kmsg.DeleteRecordsRequest) kmsg.Response {
+func (s *Server) deleteRecords(c *call, req *kmsg.DeleteRecordsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.DeleteRecordsResponse)
 	for _, t := range req.Topics {
 		topic := kmsg.NewDeleteRecordsResponseTopic()
@@ -11,7 +11,10 @@ func (s *Server) deleteRecords(_ *call, req *kmsg.DeleteRecordsRequest) kmsg.Res
 		for _, p := range t.Partitions {
 			answer := kmsg.NewDeleteRecordsResponseTopicPartition()
 			answer.Partition, answer.LowWatermark = p.Partition, -1
-			low, err := s.deleteBefore(t.Topic, p.Partition, p.Offset)
+			low, err := int64(-1), c.topic(kmsg.ACLOperationDelete, t.Topic)
+			if err == nil {
+				low, err = s.deleteBefore(t.Topic, p.Partition, p.Offset)
+			}
 			if err != nil {
 				answer.ErrorCode = errorCode(err)
 			} else {

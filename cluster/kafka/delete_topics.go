@@ -31,8 +31,19 @@ func (s *Server) deleteTopic(c *call, t kmsg.DeleteTopicsRequestTopic, answer *k
 		if !ok {
 			return kerr.UnknownTopicID
 		}
+		if err := c.topic(kmsg.ACLOperationDescribe, stream.Name); err != nil {
+			return err // its name is not told
+		}
 		answer.Topic = kmsg.StringPtr(stream.Name)
+		if err := c.topic(kmsg.ACLOperationDelete, stream.Name); err != nil {
+			return err
+		}
 		return s.node.DeleteStream(c.ctx, stream.ID)
+	}
+	for _, op := range []kmsg.ACLOperation{kmsg.ACLOperationDescribe, kmsg.ACLOperationDelete} {
+		if err := c.topic(op, *t.Topic); err != nil {
+			return err
+		}
 	}
 	stream, ok := s.node.Meta().Stream(*t.Topic)
 	if !ok {

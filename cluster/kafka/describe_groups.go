@@ -1,8 +1,10 @@
 package kafka
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
@@ -10,12 +12,24 @@ import (
 
 // describeGroups answers with the members of groups. A group that nobody knows
 // is "Dead", which is no error before version 6.
-func (s *Server) describeGroups(_ *call, req *kmsg.DescribeGroupsRequest) kmsg.Response {
+func (s *Server) describeGroups(c *call, req *kmsg.DescribeGroupsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.DescribeGroupsResponse)
 	for _, id := range req.Groups {
 		group := kmsg.NewDescribeGroupsResponseGroup()
 		group.Group, group.AuthorizedOperations = id, math.MinInt32
+		if err := c.group(kmsg.ACLOperationDescribe, id); err != nil {
+			group.ErrorCode = errorCode(err)
+			resp.Groups = append(resp.Groups, group)
+			continue
+		}
+		if req.IncludeAuthorizedOperations {
+			group.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeGroup, id)
+		}
 		d := s.describeGroup(id)
+		if d.State == "Dead" && c.version >= 6 {
+			err := fmt.Errorf("%w: group %s", kerr.GroupIDNotFound, id)
+			group.ErrorCode, group.ErrorMessage = errorCode(err), errorText(err)
+		}
 		group.State, group.ProtocolType, group.Protocol = string(d.State), d.Type, d.Protocol
 		for _, m := range d.Members {
 			member := kmsg.NewDescribeGroupsResponseGroupMember()

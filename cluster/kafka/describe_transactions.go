@@ -6,11 +6,16 @@ import (
 )
 
 // describeTransactions answers with the state of transactional ids.
-func (s *Server) describeTransactions(_ *call, req *kmsg.DescribeTransactionsRequest) kmsg.Response {
+func (s *Server) describeTransactions(c *call, req *kmsg.DescribeTransactionsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
 	for _, id := range req.TransactionalIDs {
 		state := kmsg.NewDescribeTransactionsResponseTransactionState()
 		state.TransactionalID = id
+		if err := c.txn(kmsg.ACLOperationDescribe, id); err != nil {
+			state.ErrorCode = errorCode(err)
+			resp.TransactionStates = append(resp.TransactionStates, state)
+			continue
+		}
 		t, ok := s.node.Meta().Transaction(id)
 		if !ok {
 			state.ErrorCode = kerr.TransactionalIDNotFound.Code
@@ -22,7 +27,7 @@ func (s *Server) describeTransactions(_ *call, req *kmsg.DescribeTransactionsReq
 		topics := map[string]int{}
 		for _, p := range t.Partitions {
 			stream, ok := s.node.Meta().StreamByID(p.Stream)
-			if !ok {
+			if !ok || c.topic(kmsg.ACLOperationDescribe, stream.Name) != nil {
 				continue
 			}
 			i, seen := topics[stream.Name]

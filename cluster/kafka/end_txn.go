@@ -8,6 +8,10 @@ import "github.com/twmb/franz-go/pkg/kmsg"
 func (s *Server) endTxn(c *call, req *kmsg.EndTxnRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.EndTxnResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
+	if err := c.txn(kmsg.ACLOperationWrite, req.TransactionalID); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	if c.version < 5 {
 		err := s.txns.end(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit)
 		resp.ErrorCode = fencedCode(err, c.version >= 2)

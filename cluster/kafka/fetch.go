@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
 )
@@ -106,9 +107,12 @@ func (s *Server) fetchTargets(cl *call, byID bool, topics []fetchTopic) (targets
 	return targets, all
 }
 
-func (s *Server) fetchTarget(_ *call, byID bool, t fetchTopic, index int32) (*cluster.Partition, error) {
+func (s *Server) fetchTarget(cl *call, byID bool, t fetchTopic, index int32) (*cluster.Partition, error) {
 	if byID && t.name == "" {
 		return nil, kerr.UnknownTopicID
+	}
+	if err := cl.topic(kmsg.ACLOperationRead, t.name); err != nil {
+		return nil, err
 	}
 	p, err := s.node.Partition(t.name, index)
 	if err == nil && byID && p.Key().Stream != t.id {

@@ -80,7 +80,7 @@ func (b *broker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := server.Serve(ctx, l); err != nil {
+		if err := server.Serve(ctx, l, kafka.Access{}); err != nil {
 			b.t.Errorf("serving: %v", err)
 		}
 	})

@@ -6,8 +6,12 @@ import (
 )
 
 // heartbeat keeps a member of a group.
-func (s *Server) heartbeat(_ *call, req *kmsg.HeartbeatRequest) kmsg.Response {
+func (s *Server) heartbeat(c *call, req *kmsg.HeartbeatRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.HeartbeatResponse)
+	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	g, ok := s.groups.find(req.Group)
 	if !ok {
 		resp.ErrorCode = kerr.UnknownMemberID.Code

@@ -18,9 +18,11 @@ func (s *Server) initProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.R
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	var err error
 	if req.TransactionalID == nil {
-		resp.ProducerID, err = s.node.NextProducerID(c.ctx)
-		resp.ProducerEpoch = 0
-	} else {
+		if err = c.mayWriteSomewhere(); err == nil {
+			resp.ProducerID, err = s.node.NextProducerID(c.ctx)
+			resp.ProducerEpoch = 0
+		}
+	} else if err = c.txn(kmsg.ACLOperationWrite, *req.TransactionalID); err == nil {
 		var t *cluster.Transaction
 		if t, err = s.txns.init(c.conn.server.ctx, req); err == nil {
 			resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch

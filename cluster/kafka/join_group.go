@@ -14,7 +14,11 @@ import (
 func (s *Server) joinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
 	resp.Generation, resp.MemberID = -1, req.MemberID
-	g, err := s.groups.get(req.Group)
+	err := c.group(kmsg.ACLOperationRead, req.Group)
+	var g *membership.Group
+	if err == nil {
+		g, err = s.groups.get(req.Group)
+	}
 	if err != nil {
 		resp.ErrorCode = errorCode(err)
 		return resp
@@ -29,7 +33,7 @@ func (s *Server) joinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 	if joined.Err != nil {
 		return resp
 	}
-	resp.Generation, resp.LeaderID = joined.Generation, joined.Leader
+	resp.Generation, resp.LeaderID, resp.SkipAssignment = joined.Generation, joined.Leader, joined.SkipAssignment
 	for _, m := range joined.Members {
 		member := kmsg.NewJoinGroupResponseMember()
 		member.MemberID, member.InstanceID, member.ProtocolMetadata = m.ID, nonEmpty(m.InstanceID), m.Metadata
@@ -49,6 +53,7 @@ func joinOf(c *call, req *kmsg.JoinGroupRequest) membership.Join {
 		Rebalance:  time.Duration(req.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:       req.ProtocolType,
 		RequireID:  c.version >= 4,
+		CanSkip:    c.version >= 9,
 	}
 	for _, p := range req.Protocols {
 		j.Protocols = append(j.Protocols, membership.Protocol{Name: p.Name, Metadata: bytes.Clone(p.Metadata)})

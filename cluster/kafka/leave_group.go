@@ -8,6 +8,10 @@ import (
 // leaveGroup takes members out of a group: one until version 2, any number after.
 func (s *Server) leaveGroup(c *call, req *kmsg.LeaveGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.LeaveGroupResponse)
+	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	g, ok := s.groups.find(req.Group)
 	if c.version <= 2 {
 		resp.ErrorCode = kerr.UnknownMemberID.Code

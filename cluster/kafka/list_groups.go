@@ -8,9 +8,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// classicGroup is the kind of group whose members assign partitions themselves.
+const classicGroup = "classic"
+
 // listGroups answers with every group that has members or offsets.
-func (s *Server) listGroups(_ *call, req *kmsg.ListGroupsRequest) kmsg.Response {
+func (s *Server) listGroups(c *call, req *kmsg.ListGroupsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
+	all := c.cluster(kmsg.ACLOperationDescribe) == nil
 	ids := map[string]struct{}{}
 	for _, id := range s.node.Meta().Groups() {
 		ids[id] = struct{}{}
@@ -23,11 +27,15 @@ func (s *Server) listGroups(_ *call, req *kmsg.ListGroupsRequest) kmsg.Response 
 		wanted := len(req.StatesFilter) == 0 || slices.ContainsFunc(req.StatesFilter, func(state string) bool {
 			return strings.EqualFold(state, string(d.State))
 		})
-		if d.State == "Dead" || !wanted {
+		// Every group is a classic one.
+		wanted = wanted && (len(req.TypesFilter) == 0 || slices.ContainsFunc(req.TypesFilter, func(kind string) bool {
+			return strings.EqualFold(kind, classicGroup)
+		}))
+		if d.State == "Dead" || !wanted || !all && c.group(kmsg.ACLOperationDescribe, id) != nil {
 			continue
 		}
 		group := kmsg.NewListGroupsResponseGroup()
-		group.Group, group.ProtocolType, group.GroupState = id, d.Type, string(d.State)
+		group.Group, group.ProtocolType, group.GroupState, group.GroupType = id, d.Type, string(d.State), classicGroup
 		resp.Groups = append(resp.Groups, group)
 	}
 	return resp

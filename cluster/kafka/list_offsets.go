@@ -12,11 +12,15 @@ const (
 	offsetLatest       = -1
 	offsetEarliest     = -2
 	offsetMaxTimestamp = -3
+	// Kafka's tiers: what is here is all local, and nothing is elsewhere.
+	offsetEarliestLocal   = -4 // version 8
+	offsetLatestTiered    = -5 // version 9
+	offsetEarliestPending = -6 // version 11
 )
 
 // listOffsets answers the first offset whose time is at or after the one asked
 // for, or an end of the partition.
-func (s *Server) listOffsets(_ *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
+func (s *Server) listOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
 	for _, t := range req.Topics {
 		topic := kmsg.NewListOffsetsResponseTopic()
@@ -24,9 +28,11 @@ func (s *Server) listOffsets(_ *call, req *kmsg.ListOffsetsRequest) kmsg.Respons
 		for _, p := range t.Partitions {
 			answer := kmsg.NewListOffsetsResponseTopicPartition()
 			answer.Partition, answer.Timestamp, answer.Offset = p.Partition, -1, -1
-			if err := s.listOffset(t.Topic, p, req.IsolationLevel == 1, &answer); err != nil {
-				answer.ErrorCode = errorCode(err)
+			err := c.topic(kmsg.ACLOperationDescribe, t.Topic)
+			if err == nil {
+				err = s.listOffset(c.version, t.Topic, p, req.IsolationLevel == 1, &answer)
 			}
+			answer.ErrorCode = errorCode(err)
 			topic.Partitions = append(topic.Partitions, answer)
 		}
 		resp.Topics = append(resp.Topics, topic)
@@ -34,7 +40,7 @@ func (s *Server) listOffsets(_ *call, req *kmsg.ListOffsetsRequest) kmsg.Respons
 	return resp
 }
 
-func (s *Server) listOffset(topic string, req kmsg.ListOffsetsRequestTopicPartition, committed bool, answer *kmsg.ListOffsetsResponseTopicPartition) error {
+func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsRequestTopicPartition, committed bool, answer *kmsg.ListOffsetsResponseTopicPartition) error {
 	p, err := s.node.Partition(topic, req.Partition)
 	if err != nil {
 		return err
@@ -51,20 +57,22 @@ func (s *Server) listOffset(topic string, req kmsg.ListOffsetsRequestTopicPartit
 		end = bounds.LastStable
 	}
 	found := cluster.TimedOffset{Offset: -1, Millis: -1}
-	switch req.Timestamp {
-	case offsetLatest:
+	switch kind := req.Timestamp; {
+	case kind == offsetLatest:
 		answer.Offset, answer.LeaderEpoch = end, p.LeaderEpoch()
 		return nil
-	case offsetEarliest:
+	case kind == offsetEarliest, kind == offsetEarliestLocal && version >= 8:
 		answer.Offset, answer.LeaderEpoch = bounds.Start, p.LeaderEpoch()
 		return nil
-	case offsetMaxTimestamp:
+	case kind == offsetLatestTiered && version >= 9, kind == offsetEarliestPending && version >= 11:
+		return nil
+	case kind == offsetMaxTimestamp:
 		found, err = p.MaxTimestamp()
 	default:
-		if req.Timestamp < 0 {
+		if kind < 0 {
 			return kerr.UnsupportedVersion // a kind of offset that is not offered
 		}
-		found, err = p.OffsetForTime(req.Timestamp)
+		found, err = p.OffsetForTime(kind)
 	}
 	// What a reader of committed records cannot reach yet does not exist for it.
 	if err != nil || found.Offset < 0 || found.Offset >= end {

@@ -44,5 +44,5 @@ func serveChild(dir, addr string) error {
 		return err
 	}
 	fmt.Println("serving")
-	return server.Serve(context.Background(), l)
+	return server.Serve(context.Background(), l, kafka.Access{})
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,16 +20,21 @@ const nodeID int32 = 1
 // stream that is asked for if client and server allow it.
 func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
-	host, port := s.advertised(c.conn.net)
+	host, port := c.conn.advertised()
 	broker := kmsg.NewMetadataResponseBroker()
 	broker.NodeID, broker.Host, broker.Port = nodeID, host, port
 	resp.Brokers = append(resp.Brokers, broker)
 	resp.ControllerID = nodeID
 	resp.ClusterID = kmsg.StringPtr(s.node.ClusterID())
+	if req.IncludeClusterAuthorizedOperations && c.cluster(kmsg.ACLOperationDescribe) == nil {
+		resp.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeCluster, clusterName)
+	}
 	// Nil means all; so does an empty list in version 0, which has no null.
 	if req.Topics == nil || c.version == 0 && len(req.Topics) == 0 {
 		for _, stream := range s.node.Meta().Streams() {
-			resp.Topics = append(resp.Topics, s.metadataTopic(stream))
+			if c.topic(kmsg.ACLOperationDescribe, stream.Name) == nil {
+				resp.Topics = append(resp.Topics, s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations))
+			}
 		}
 		return resp
 	}
@@ -36,7 +42,7 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	for _, t := range req.Topics {
 		stream, err := s.findTopic(c, t, create)
 		if err == nil {
-			resp.Topics = append(resp.Topics, s.metadataTopic(stream))
+			resp.Topics = append(resp.Topics, s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations))
 			continue
 		}
 		topic := kmsg.NewMetadataResponseTopic()
@@ -49,10 +55,13 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*cluster.Stream, error) {
 	if t.Topic == nil {
 		stream, ok := s.node.Meta().StreamByID(t.TopicID)
-		if !ok {
-			return nil, kerr.UnknownTopicID
+		if !ok || c.topic(kmsg.ACLOperationDescribe, stream.Name) != nil {
+			return nil, kerr.UnknownTopicID // that it exists is nobody's business either
 		}
 		return stream, nil
+	}
+	if err := c.topic(kmsg.ACLOperationDescribe, *t.Topic); err != nil {
+		return nil, err
 	}
 	if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
 		return stream, nil
@@ -62,6 +71,9 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 		return nil, kerr.InvalidTopicException
 	case !create:
 		return nil, kerr.UnknownTopicOrPartition
+	}
+	if err := c.mayCreate(*t.Topic); err != nil {
+		return nil, err
 	}
 	stream, err := s.node.CreateStream(c.ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
 	if errors.Is(err, cluster.ErrStreamExists) { // by another client, a moment ago
@@ -80,8 +92,11 @@ func (s *Server) topicName(id cluster.StreamID) string {
 	return ""
 }
 
-func (s *Server) metadataTopic(stream *cluster.Stream) kmsg.MetadataResponseTopic {
+func (s *Server) metadataTopic(c *call, stream *cluster.Stream, operations bool) kmsg.MetadataResponseTopic {
 	topic := kmsg.NewMetadataResponseTopic()
+	if operations {
+		topic.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeTopic, stream.Name)
+	}
 	topic.Topic, topic.TopicID = kmsg.StringPtr(stream.Name), stream.ID
 	for i := range stream.Partitions {
 		p := kmsg.NewMetadataResponseTopicPartition()
@@ -101,11 +116,8 @@ func (s *Server) metadataTopic(stream *cluster.Stream) kmsg.MetadataResponseTopi
 // advertised is where the client of a connection finds this node: as configured,
 // else where it has found it already. A connection inside the process has no
 // address; its dialer needs none.
-func (s *Server) advertised(c net.Conn) (host string, port int32) {
-	address := s.opts.Advertised
-	if address == "" {
-		address = c.LocalAddr().String()
-	}
+func (c *conn) advertised() (host string, port int32) {
+	address := cmp.Or(c.access.Advertised, c.server.opts.Advertised, c.net.LocalAddr().String())
 	if host, port, err := splitAddress(address); err == nil {
 		return host, port
 	}

@@ -16,19 +16,28 @@ const maxOffsetMetadata = 4096
 // offsetCommit stores a group's offsets and answers once they are durable.
 func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
-	err := s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+	err := c.group(kmsg.ACLOperationRead, req.Group)
+	if err == nil {
+		err = s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+	}
 	now := time.Now().UnixMilli()
 	var offsets []cluster.GroupOffset
 	var accepted []*kmsg.OffsetCommitResponseTopicPartition
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetCommitResponseTopic()
-		topic.Topic = t.Topic
+		if c.version >= 10 {
+			t.Topic = s.topicName(t.TopicID)
+		}
+		topic.Topic, topic.TopicID = t.Topic, t.TopicID
 		topic.Partitions = make([]kmsg.OffsetCommitResponseTopicPartition, len(t.Partitions))
 		for i, p := range t.Partitions {
 			answer := &topic.Partitions[i]
 			*answer = kmsg.NewOffsetCommitResponseTopicPartition()
 			answer.Partition = p.Partition
-			offset, refused := s.groupOffset(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
+			offset, refused := s.groupOffset(c, t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
+			if c.version >= 10 && t.Topic == "" {
+				refused = kerr.UnknownTopicID
+			}
 			switch {
 			case err != nil:
 				answer.ErrorCode = errorCode(err)
@@ -66,7 +75,10 @@ func (s *Server) mayCommit(group, memberID, instanceID string, generation int32)
 }
 
 // groupOffset checks one offset of a commit.
-func (s *Server) groupOffset(topic string, partition int32, offset int64, epoch int32, metadata *string, now int64) (cluster.GroupOffset, error) {
+func (s *Server) groupOffset(c *call, topic string, partition int32, offset int64, epoch int32, metadata *string, now int64) (cluster.GroupOffset, error) {
+	if err := c.topic(kmsg.ACLOperationRead, topic); err != nil {
+		return cluster.GroupOffset{}, err
+	}
 	stream, ok := s.node.Meta().Stream(topic)
 	switch {
 	case !ok || partition < 0 || partition >= stream.Partitions:

@@ -11,6 +11,10 @@ import (
 // offsetDelete forgets offsets of a group that nobody consumes with.
 func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetDeleteResponse)
+	if err := c.group(kmsg.ACLOperationDelete, req.Group); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	d := s.describeGroup(req.Group)
 	switch d.State {
 	case membership.Empty:
@@ -29,7 +33,9 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 		for _, p := range t.Partitions {
 			answer := kmsg.NewOffsetDeleteResponseTopicPartition()
 			answer.Partition = p.Partition
-			if ok {
+			if err := c.topic(kmsg.ACLOperationRead, t.Topic); err != nil {
+				answer.ErrorCode = errorCode(err)
+			} else if ok {
 				partitions = append(partitions, cluster.StreamPartition{Stream: stream.ID, Partition: p.Partition})
 			} else {
 				answer.ErrorCode = kerr.UnknownTopicOrPartition.Code

@@ -17,13 +17,25 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 	if c.version >= 8 {
 		for _, g := range req.Groups {
 			var asked map[string][]int32
+			var unknown []kmsg.OffsetFetchRequestGroupTopic
 			if g.Topics != nil {
 				asked = map[string][]int32{}
 				for _, t := range g.Topics {
+					if c.version >= 10 {
+						t.Topic = s.topicName(t.TopicID)
+					}
+					if c.version >= 10 && t.Topic == "" {
+						unknown = append(unknown, t)
+						continue
+					}
 					asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
 				}
 			}
-			resp.Groups = append(resp.Groups, s.fetchGroupOffsets(g.Group, asked, req.RequireStable))
+			answer := s.fetchGroupOffsets(c, g.Group, asked, req.RequireStable)
+			for _, t := range unknown {
+				answer.Topics = append(answer.Topics, unknownTopicID(t))
+			}
+			resp.Groups = append(resp.Groups, answer)
 		}
 		return resp
 	}
@@ -34,7 +46,7 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 			asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
 		}
 	}
-	group := s.fetchGroupOffsets(req.Group, asked, req.RequireStable)
+	group := s.fetchGroupOffsets(c, req.Group, asked, req.RequireStable)
 	resp.ErrorCode = group.ErrorCode
 	for _, t := range group.Topics {
 		topic := kmsg.NewOffsetFetchResponseTopic()
@@ -48,10 +60,15 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 }
 
 // fetchGroupOffsets answers for one group; asked is nil for everything it has.
-func (s *Server) fetchGroupOffsets(group string, asked map[string][]int32, stable bool) kmsg.OffsetFetchResponseGroup {
+func (s *Server) fetchGroupOffsets(c *call, group string, asked map[string][]int32, stable bool) kmsg.OffsetFetchResponseGroup {
 	answer := kmsg.NewOffsetFetchResponseGroup()
 	answer.Group = group
-	if asked == nil {
+	if err := c.group(kmsg.ACLOperationDescribe, group); err != nil {
+		answer.ErrorCode = errorCode(err)
+		return answer
+	}
+	all := asked == nil
+	if all {
 		asked = s.groupTopics(group)
 	}
 	topics := make([]string, 0, len(asked))
@@ -62,17 +79,46 @@ func (s *Server) fetchGroupOffsets(group string, asked map[string][]int32, stabl
 	for _, name := range topics {
 		topic := kmsg.NewOffsetFetchResponseGroupTopic()
 		topic.Topic = name
+		if stream, ok := s.node.Meta().Stream(name); ok {
+			topic.TopicID = stream.ID
+		}
+		hidden := c.topic(kmsg.ACLOperationDescribe, name)
+		if hidden != nil && all {
+			continue
+		}
 		for _, partition := range asked[name] {
-			topic.Partitions = append(topic.Partitions, s.fetchGroupOffset(group, name, partition, stable))
+			p := s.fetchGroupOffset(group, name, partition, stable)
+			if hidden != nil {
+				p = noOffset(partition)
+				p.ErrorCode = errorCode(hidden)
+			}
+			topic.Partitions = append(topic.Partitions, p)
 		}
 		answer.Topics = append(answer.Topics, topic)
 	}
 	return answer
 }
 
-func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable bool) kmsg.OffsetFetchResponseGroupTopicPartition {
+// noOffset is the answer for a partition for which nothing is committed.
+func noOffset(partition int32) kmsg.OffsetFetchResponseGroupTopicPartition {
 	answer := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 	answer.Partition, answer.Offset, answer.LeaderEpoch, answer.Metadata = partition, -1, -1, kmsg.StringPtr("")
+	return answer
+}
+
+func unknownTopicID(t kmsg.OffsetFetchRequestGroupTopic) kmsg.OffsetFetchResponseGroupTopic {
+	topic := kmsg.NewOffsetFetchResponseGroupTopic()
+	topic.TopicID = t.TopicID
+	for _, partition := range t.Partitions {
+		p := noOffset(partition)
+		p.ErrorCode = kerr.UnknownTopicID.Code
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	return topic
+}
+
+func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable bool) kmsg.OffsetFetchResponseGroupTopicPartition {
+	answer := noOffset(partition)
 	stream, ok := s.node.Meta().Stream(topic)
 	if !ok {
 		return answer // nothing committed, as for a topic that never was

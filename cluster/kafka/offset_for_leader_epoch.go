@@ -1,10 +1,14 @@
 package kafka
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
+)
 
 // offsetForLeaderEpoch answers where an epoch's records end, by which consumers
 // see whether what they have read is still what the log holds.
-func (s *Server) offsetForLeaderEpoch(_ *call, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
+func (s *Server) offsetForLeaderEpoch(c *call, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
@@ -13,7 +17,14 @@ func (s *Server) offsetForLeaderEpoch(_ *call, req *kmsg.OffsetForLeaderEpochReq
 			answer := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
 			answer.Partition = p.Partition
 			answer.LeaderEpoch, answer.EndOffset = -1, -1
-			part, err := s.node.Partition(t.Topic, p.Partition)
+			var part *cluster.Partition
+			err := c.cluster(kmsg.ACLOperationClusterAction)
+			if err != nil {
+				err = c.topic(kmsg.ACLOperationDescribe, t.Topic)
+			}
+			if err == nil {
+				part, err = s.node.Partition(t.Topic, p.Partition)
+			}
 			if err == nil {
 				err = checkEpoch(part, p.CurrentLeaderEpoch)
 			}

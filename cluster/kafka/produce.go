@@ -51,7 +51,9 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		p.topics[i].Topic, p.topics[i].TopicID = r.topics[i].name, t.id
 		p.topics[i].Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.partitions))
 	}
-	joined := c.server.joinTxn(req.version, &r)
+	cl := &call{ctx: ctx, conn: c, header: req.header}
+	c.server.judgeTopics(cl, &r)
+	joined := c.server.joinTxn(cl, &r)
 	for i, t := range r.topics {
 		for j, part := range t.partitions {
 			answer := &p.topics[i].Partitions[j]
@@ -84,6 +86,10 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
 	if err != nil {
 		refuse(err)
+		return
+	}
+	if h.Transactional() && b.denied != nil {
+		refuse(b.denied)
 		return
 	}
 	if h.Transactional() && b.joined != nil {
@@ -171,9 +177,23 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	return p, h, 0, checkTimes(h, policy, now)
 }
 
+// judgeTopics finds the topics that the client may not write to, and whether it may
+// use the transactional id.
+func (s *Server) judgeTopics(c *call, r *produceRequest) {
+	for i := range r.topics {
+		r.topics[i].denied = c.topic(kmsg.ACLOperationWrite, r.topics[i].name)
+	}
+	if r.transactionalID != nil {
+		r.denied = c.txn(kmsg.ACLOperationWrite, *r.transactionalID)
+	}
+}
+
 func (s *Server) producePartition(version int16, b batchRequest) (*cluster.Partition, error) {
 	if version >= 13 && b.topic.name == "" {
 		return nil, kerr.UnknownTopicID
+	}
+	if b.topic.denied != nil {
+		return nil, b.topic.denied
 	}
 	return s.node.Partition(b.topic.name, b.index)
 }

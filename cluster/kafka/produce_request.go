@@ -8,6 +8,7 @@ type produceRequest struct {
 	acks            int16
 	timeoutMillis   int32
 	topics          []produceTopic
+	denied          error // the client may not use the transactional id
 }
 
 // produceTopic is named by its id from version 13 on; the name is looked up.
@@ -15,6 +16,7 @@ type produceTopic struct {
 	id         cluster.StreamID
 	name       string
 	partitions []producePartition
+	denied     error // the client may not write to it
 }
 
 type producePartition struct {

@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +43,11 @@ type Options struct {
 	// StallTimeout ends a connection whose client neither takes its answer nor
 	// finishes a request it has begun; 60 s if 0.
 	StallTimeout time.Duration
+	// Authorize asks the ACLs of every request that does not come from a trusted
+	// listener. What no ACL allows is then refused.
+	Authorize bool
+	// SuperUsers are the principals of whom no ACL is asked, in the form User:NAME.
+	SuperUsers []string
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -86,6 +93,10 @@ type Server struct {
 	txns    *txnCoordinator
 	// sessions are those of Fetch.
 	sessions *fetchSessions
+	auth     *authorizer // nil: everybody may do everything
+
+	decoySecret []byte              // see decoy
+	checking    *semaphore.Weighted // passwords at a time
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -111,6 +122,13 @@ func New(opts Options) (*Server, error) {
 		memory:   semaphore.NewWeighted(opts.MaxMemory),
 		conns:    map[net.Conn]struct{}{},
 		reported: map[string]struct{}{},
+
+		decoySecret: make([]byte, 32),
+		checking:    semaphore.NewWeighted(2),
+	}
+	_, _ = rand.Read(s.decoySecret) // documented never to fail
+	if opts.Authorize {
+		s.auth = newAuthorizer(s.node.Meta(), opts.SuperUsers)
 	}
 	s.inboxes.New = func() any { return new([inboxBytes]byte) }
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -124,7 +142,11 @@ func New(opts Options) (*Server, error) {
 
 // Serve accepts connections until ctx ends or Close is called, which is no
 // error. It closes the listener and returns when its connections have ended.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+func (s *Server) Serve(ctx context.Context, l net.Listener, access Access) error {
+	if err := access.check(); err != nil {
+		_ = l.Close()
+		return fmt.Errorf("serving Kafka clients on %s: %w", l.Addr(), err)
+	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -142,7 +164,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			return nil
 		case err == nil:
 			short = false
-			conns.Go(func() { s.ServeConn(ctx, c) })
+			conns.Go(func() { s.ServeConn(ctx, c, access) })
 		case !passing(err):
 			return fmt.Errorf("accepting Kafka connections on %s: %w", l.Addr(), err)
 		default:
@@ -168,7 +190,7 @@ func passing(err error) bool {
 
 // ServeConn answers one connection until its client or ctx ends it, or Close is
 // called. It closes the connection.
-func (s *Server) ServeConn(ctx context.Context, c net.Conn) {
+func (s *Server) ServeConn(ctx context.Context, c net.Conn, access Access) {
 	if !s.add(c) {
 		hangUp(c, &atomic.Bool{})
 		return
@@ -176,10 +198,27 @@ func (s *Server) ServeConn(ctx context.Context, c net.Conn) {
 	defer s.remove(c)
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	newConn(s, c).run(ctx)
+	if access.TLS != nil {
+		encrypted := tls.Server(c, access.TLS)
+		if err := s.handshake(ctx, encrypted); err != nil {
+			if ctx.Err() == nil {
+				s.complain(c, fmt.Errorf("TLS handshake: %w", err))
+			}
+			return
+		}
+		c = encrypted
+		defer c.Close()
+	}
+	newConn(s, c, access).run(ctx)
 }
 
-// Dial returns a connection to this server that needs no network. It has the
+func (s *Server) handshake(ctx context.Context, c *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StallTimeout)
+	defer cancel()
+	return c.HandshakeContext(ctx)
+}
+
+// Dial returns a connection to this server that needs no network, and is trusted. It has the
 // form that kgo.Dialer wants once its address arguments are dropped.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
@@ -191,7 +230,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if s.closed {
 		return nil, net.ErrClosed
 	}
-	s.wg.Go(func() { s.ServeConn(s.ctx, server) })
+	s.wg.Go(func() { s.ServeConn(s.ctx, server, Access{Trusted: true}) })
 	return pipeEnd{client}, nil
 }
 

@@ -11,12 +11,14 @@ type Stats struct {
 	RecordsIn      uint64 // in batches that were stored; duplicates count again
 	BatchesTaken   uint64 // stored
 	BatchesRefused uint64 // refused, or not stored for another reason
+	LoginsRefused  uint64 // by SASL
 }
 
 // counters is what Stats is read from.
 type counters struct {
 	requests, bytesIn, bytesOut        atomic.Uint64
 	recordsIn, batchesTaken, batchLeft atomic.Uint64
+	loginsRefused                      atomic.Uint64
 }
 
 // Stats returns the counts as they are now.
@@ -32,6 +34,7 @@ func (s *Server) Stats() Stats {
 		RecordsIn:      s.counts.recordsIn.Load(),
 		BatchesTaken:   s.counts.batchesTaken.Load(),
 		BatchesRefused: s.counts.batchLeft.Load(),
+		LoginsRefused:  s.counts.loginsRefused.Load(),
 	}
 }
 

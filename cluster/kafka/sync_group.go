@@ -12,6 +12,10 @@ import (
 // syncGroup answers with the member's assignment, once the leader has brought it.
 func (s *Server) syncGroup(c *call, req *kmsg.SyncGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
+	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	g, ok := s.groups.find(req.Group)
 	if !ok {
 		resp.ErrorCode = kerr.UnknownMemberID.Code

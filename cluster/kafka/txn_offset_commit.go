@@ -11,9 +11,12 @@ import (
 // txnOffsetCommit adds offsets to a transaction; they count once it commits.
 func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
-	var err error
+	err := c.txn(kmsg.ACLOperationWrite, req.TransactionalID)
+	if err == nil {
+		err = c.group(kmsg.ACLOperationRead, req.Group)
+	}
 	// A client that names its membership is held to it; older ones cannot.
-	if req.Generation >= 0 || req.MemberID != "" {
+	if err == nil && (req.Generation >= 0 || req.MemberID != "") {
 		err = s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 	}
 	now := time.Now().UnixMilli()
@@ -27,7 +30,7 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 			answer := &topic.Partitions[i]
 			*answer = kmsg.NewTxnOffsetCommitResponseTopicPartition()
 			answer.Partition = p.Partition
-			offset, refused := s.groupOffset(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
+			offset, refused := s.groupOffset(c, t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, now)
 			switch {
 			case err != nil:
 				answer.ErrorCode = errorCode(err)

@@ -96,15 +96,15 @@ func (c *txnCoordinator) rotate(ctx context.Context, t *cluster.Transaction) (*c
 
 // joinTxn takes the partitions of a transactional produce request into their
 // transaction: from version 12 on clients do not ask for that.
-func (s *Server) joinTxn(version int16, r *produceRequest) error {
-	if version < 12 || r.transactionalID == nil {
+func (s *Server) joinTxn(c *call, r *produceRequest) error {
+	if c.version < 12 || r.transactionalID == nil || r.denied != nil {
 		return nil
 	}
 	var first storage.Header
 	var partitions []cluster.StreamPartition
 	for _, t := range r.topics {
 		stream, ok := s.node.Meta().Stream(t.name)
-		if !ok {
+		if !ok || t.denied != nil {
 			continue // its batches are refused
 		}
 		for _, p := range t.partitions {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-data/daybook/cluster/kafka"
 	"github.com/daybook-data/daybook/internal/admin"
 )
 
@@ -50,7 +51,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return st.server.Serve(ctx, l) })
+	group.Go(func() error { return st.server.Serve(ctx, l, kafka.Access{}) })
 	group.Go(func() error { return st.serveSocket(ctx) })
 	group.Go(func() error { return st.serveProfiles(ctx) })
 	if o.HTTP != "" {

@@ -159,10 +159,15 @@ func (g *Group) replace(old *member, j Join, answer chan Joined) (string, *Joine
 	}
 	g.keep(m)
 	if g.state == Stable && same {
-		// The answer names the leader by its former id, so that a replaced leader
-		// does not assign anew: it takes the assignment it has.
+		// A replaced leader must not assign anew: it takes the assignment it has. If it
+		// cannot be told so, the answer names the leader by its former id.
 		a := g.joined(m)
-		a.Leader, a.Members = formerLeader, nil
+		if wasLeader {
+			a.SkipAssignment = j.CanSkip
+		}
+		if !a.SkipAssignment {
+			a.Leader, a.Members = formerLeader, nil
+		}
 		return m.id, &a
 	}
 	m.joining = answer

@@ -57,6 +57,8 @@ type Join struct {
 	// RequireID makes a new dynamic member come again with the id it is given, so
 	// that answers lost on the way leave no ghosts behind.
 	RequireID bool
+	// CanSkip says that the member, if it leads, can be told not to assign.
+	CanSkip bool
 }
 
 // Joined is the answer to Join.
@@ -68,6 +70,8 @@ type Joined struct {
 	Protocol   string
 	Leader     string
 	Members    []Member // for the leader only
+	// SkipAssignment tells a leader that everybody keeps what they have.
+	SkipAssignment bool
 }
 
 // Member is what the leader is told about a member.
