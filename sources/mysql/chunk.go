@@ -186,6 +186,9 @@ func (s *snapshot) view(ctx context.Context, conn *sql.Conn, c *chunk) (suffix s
 		if c.high, err = viewPlace(ctx, conn); err == nil && c.high.before(s.r.reached) {
 			err = errNotYet
 		}
+		if err == nil && !s.r.native {
+			err = s.holds(ctx, c.high)
+		}
 		if err != nil {
 			done()
 			return "", nothing, err
@@ -206,6 +209,18 @@ func (s *snapshot) view(ctx context.Context, conn *sql.Conn, c *chunk) (suffix s
 	}
 	_, err = conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 	return " FOR SHARE", nothing, err
+}
+
+// holds makes sure, after the stream has moved to another server, that its log up to a
+// place holds all that was handled before: places of the former server say nothing here.
+// Once that is so, it stays so.
+func (s *snapshot) holds(ctx context.Context, p place) error {
+	set, err := s.r.srv.mariaPosition(ctx, p)
+	if err == nil && !set.contains(s.r.done) {
+		err = errNotYet
+	}
+	s.r.native = err == nil
+	return err
 }
 
 // viewPlace returns where in the log the consistent view of this connection stands.

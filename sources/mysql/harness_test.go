@@ -60,6 +60,11 @@ func newRig(t *testing.T, server *services.MySQL) *rig {
 	return r
 }
 
+// openRoot returns connections to no database.
+func openRoot(server *services.MySQL) (*sql.DB, error) {
+	return sql.Open("mysql", server.DSN("", "root"))
+}
+
 // open returns connections to the rig's database with the given parameters.
 func (r *rig) open(params string) *sql.DB {
 	r.t.Helper()

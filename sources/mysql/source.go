@@ -162,7 +162,7 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 		return err
 	}
 	s.warnUnmatched(list)
-	r.at, r.safe, r.reached = end.place, mark{place: end.place}, end.place
+	r.at, r.safe, r.reached, r.native = end.place, mark{place: end.place}, end.place, true
 	if r.srv.gtids {
 		r.done = end.gtids
 	}
@@ -243,7 +243,7 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 	}
 	r.at, r.safe = p.place, mark{p.place, p.FileTime}
 	if p.Server == r.srv.uuid {
-		r.reached = p.place
+		r.reached, r.native = p.place, true
 		r.fileTime = p.FileTime
 	}
 	if p.GTIDs != "" && r.srv.gtids {
