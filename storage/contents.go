@@ -34,9 +34,9 @@ type contents struct {
 
 	scan   *scanner
 	stop   <-chan struct{} // ends a read with ErrClosed
-	plain  []byte   // used again
-	hashes []uint64 // used again
-	tags   []uint64 // used again
+	plain  []byte          // used again
+	hashes []uint64        // used again
+	tags   []uint64        // used again
 }
 
 func newContents(seg *segment, stop <-chan struct{}) *contents {

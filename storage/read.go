@@ -60,9 +60,12 @@ func (c *Chunk) buffer(n int) []byte {
 //
 // Guarantee 3: the checksum is checked here, on every read.
 func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64) (*Chunk, error) {
-	r := reading{j: j, partition: partition, offset: offset, limit: limit, room: maxBytes}
-	c := &Chunk{Next: offset, pool: &j.buffers}
-	for {
+	return j.read(&reading{j: j, partition: partition, offset: offset, limit: limit, room: maxBytes})
+}
+
+func (j *Journal) read(r *reading) (*Chunk, error) {
+	c := &Chunk{Next: r.offset, pool: &j.buffers}
+	for skipped := 0; skipped < maxSkipped; {
 		run, err := r.next()
 		if err != nil {
 			return c.orError(err)
@@ -70,11 +73,16 @@ func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64
 		if run == nil {
 			return c, nil
 		}
-		if err := j.readRun(run, c); err != nil {
+		if len(run.locs) == 0 {
+			run.seg.release()
+			c.Next = run.next
+			skipped++
+		} else if err := j.readRun(run, c); err != nil {
 			return c.orError(err)
 		}
 		r.offset = c.Next
 	}
+	return c, nil
 }
 
 // orError is what was read before an error, or the error if that is nothing.
@@ -94,6 +102,7 @@ type reading struct {
 	limit     int64
 	room      int
 	started   bool
+	tag       *tagFilter // nil: all batches
 }
 
 // batchRun is a run of batches of one segment, to which it holds a reference.
@@ -123,6 +132,9 @@ func (r *reading) next() (*batchRun, error) {
 			return nil, err
 		}
 		locs = s.locsOf(t)
+	}
+	if r.tag != nil {
+		r.tag.use(r.j.indexer.tagsOf(seg))
 	}
 	run := r.choose(seg, locs, s.next, size, visible)
 	if run == nil {
@@ -173,7 +185,11 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 		return nil
 	}
 	n := first
-	for n < len(locs) && locs[n].offset < r.limit && seg.base+uint64(locs[n].rel) < visible {
+	var wanted []loc
+	for ; n < len(locs) && locs[n].offset < r.limit && seg.base+uint64(locs[n].rel) < visible; n++ {
+		if r.tag != nil && !r.tag.wants(locs[n].rel) {
+			continue
+		}
 		size := int(locs[n].length)
 		if r.started && r.room < size {
 			r.room = 0
@@ -181,7 +197,9 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 		}
 		r.room -= size
 		r.started = true
-		n++
+		if r.tag != nil {
+			wanted = append(wanted, locs[n])
+		}
 	}
 	if n == first {
 		return nil
@@ -189,6 +207,9 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 	run := &batchRun{seg: seg, locs: locs[first:n], next: next, end: int64(min(size, visible-seg.base))}
 	if n < len(locs) {
 		run.next = locs[n].offset
+	}
+	if r.tag != nil {
+		run.locs = wanted
 	}
 	return run
 }

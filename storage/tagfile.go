@@ -31,6 +31,14 @@ type tagFilter struct {
 	cache map[uint32]bool // by set
 }
 
+// use looks into another segment's table from now on; nil is for one that is not known.
+func (f *tagFilter) use(t *tagTable) {
+	if t == nil {
+		t = &tagTable{}
+	}
+	f.table, f.cache = t, map[uint32]bool{}
+}
+
 // wants says whether a reader of the tag gets the batch at a file offset: if it holds the tag, or if that is not known.
 func (f *tagFilter) wants(rel uint32) bool {
 	all := f.table.batches
