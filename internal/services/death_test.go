@@ -14,7 +14,7 @@ import (
 )
 
 func TestServersDieWithTheirProcess(t *testing.T) {
-	for _, name := range []string{"mysql", "mariadb", "redis", "elasticsearch", "nginx", "kafka"} {
+	for _, name := range []string{"mysql", "mariadb", "redis", "elasticsearch", "nginx", "kafka", "nats"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := startChild(t, name)

@@ -47,6 +47,12 @@ func KafkaForTest(t testing.TB, o Options) *Kafka {
 	return forTest(t, o, StartKafka)
 }
 
+// NATSForTest starts a NATS server that ends with the test.
+func NATSForTest(t testing.TB, o Options) *NATS {
+	t.Helper()
+	return forTest(t, o, StartNATS)
+}
+
 // server is what the helpers need of every kind of server.
 type server interface {
 	Close() error

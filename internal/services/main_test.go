@@ -73,6 +73,12 @@ func beChild(name string) error {
 			return err
 		}
 		s = k.Server
+	case "nats":
+		n, err := services.StartNATS(ctx, services.Options{})
+		if err != nil {
+			return err
+		}
+		s = n.Server
 	default:
 		return fmt.Errorf("no server named %q", name)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Names returns the names of all that can be installed, as Need takes them.
 func Names() []string {
-	return []string{"mysql", "mariadb", "redis", "nginx", "kcat", "elasticsearch", "kafka"}
+	return []string{"mysql", "mariadb", "redis", "nginx", "kcat", "elasticsearch", "kafka", "nats"}
 }
 
 // Need installs the named services without starting anything. One that is there
@@ -44,6 +44,8 @@ func need(ctx context.Context, c cache, name string) (err error) {
 		_, err = elasticsearchServer().install(ctx, c)
 	case "kafka":
 		_, err = kafkaServer().install(ctx, c)
+	case "nats":
+		_, err = installNATS(ctx, c)
 	default:
 		err = fmt.Errorf("no service is named %q; there are %s", name, strings.Join(Names(), ", "))
 	}
