@@ -33,6 +33,8 @@ type Options struct {
 	// CacheBytes bounds the memory that readers of old data may fill, over all
 	// journals; storage.DefaultCacheBytes if 0.
 	CacheBytes int64
+	// Disk says how the disk is watched.
+	Disk DiskOptions
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
 	RetainEvery time.Duration
 	// IdleHold is after how long without a commit a group that holds retention is
@@ -68,6 +70,7 @@ type Node struct {
 	producerIDs producerIDs
 	cache       *storage.Cache
 	strays      []string
+	disk        *disk
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -94,6 +97,8 @@ func Open(opts Options) (*Node, error) {
 		cache:   storage.NewCache(opts.CacheBytes),
 		kick:    make(chan struct{}, 1),
 	}
+	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
+	n.opts.FS = n.disk.watch
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", opts.Dir, err), n.Close())
@@ -124,7 +129,12 @@ func (n *Node) open() error {
 			return err
 		}
 	}
+	if err := n.disk.measure(); err != nil {
+		return err
+	}
 	n.wg.Go(n.keepHouse)
+	n.wg.Go(func() { n.watchDisk(n.lookAtSpace) })
+	n.wg.Go(func() { n.watchDisk(n.lookAtStalls) }) // apart, as the other may have to wait for a disk that does not answer
 	return nil
 }
 

@@ -26,13 +26,22 @@ func (n *Node) keepHouse() {
 				n.logger.Error("a stream needs attention", "stream", s.Name, "id", id.String(), "error", err)
 			}
 		}
+		n.relieve(told)
 		select {
-		case <-time.After(n.opts.RetainEvery):
+		case <-time.After(n.nextRound()):
 		case <-n.kick:
 		case <-n.ctx.Done():
 			return
 		}
 	}
+}
+
+// nextRound is when to look around again: soon while the disk is nearly full.
+func (n *Node) nextRound() time.Duration {
+	if n.disk.now().Refusing {
+		return min(n.opts.RetainEvery, 5*n.disk.o.CheckEvery)
+	}
+	return n.opts.RetainEvery
 }
 
 // notices is what was logged, by subject, so that it is logged once.

@@ -42,6 +42,7 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 		Dir: dir,
 		Journal: storage.Options{
 			Mode:         mode,
+			Admit:        n.disk.admit,
 			SegmentBytes: n.opts.SegmentBytes,
 			Cache:        n.cache,
 			FS:           n.opts.FS,

@@ -40,6 +40,8 @@ type Options struct {
 	SegmentBytes int64
 	// FlushEvery bounds the time that data stays unsynced in the mode Replicated: 50 ms by default.
 	FlushEvery time.Duration
+	// Admit, if not nil, is asked before space is taken for an append; what it returns refuses it. It must not block.
+	Admit func() error
 	// Retention keeps everything by default.
 	Retention Retention
 	// Spares is how many removed segments are kept for reuse, since overwriting a file is several times faster than

@@ -53,7 +53,7 @@ func (s *space) pausePreparer() {
 // wakePreparer starts the preparer if there is something to prepare. The caller holds wmu and space.mu.
 func (j *Journal) wakePreparer() {
 	s := &j.space
-	if s.prep.running || j.o.Mode != Durable || !j.wantsRegion() && !j.wantsSpare() {
+	if s.prep.running || j.o.Mode != Durable || j.admitted() != nil || !j.wantsRegion() && !j.wantsSpare() {
 		return
 	}
 	s.prep.running = true

@@ -106,13 +106,26 @@ func (j *Journal) expired() int {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	size := j.index.bytes()
-	n := 0
-	for _, seg := range j.index.segs[:len(j.index.segs)-1] {
-		tooMuch := j.keep.Bytes > 0 && size-seg.size >= j.keep.Bytes
-		if !tooMuch && !j.tooOld(seg) || seg.end() > j.committed.Load() || j.held(seg) {
-			break
+	return j.removable(func(seg *segment) bool {
+		if !j.tooMuch(size, seg) && !j.tooOld(seg) {
+			return false
 		}
 		size -= seg.size
+		return true
+	})
+}
+
+// tooMuch says whether retention by size removes the segment, the first of so many bytes. The caller holds mu.
+func (j *Journal) tooMuch(size int64, seg *segment) bool {
+	return j.keep.Bytes > 0 && size-seg.size >= j.keep.Bytes
+}
+
+// removable counts the segments at the front that should go and may. The caller holds mu.
+func (j *Journal) removable(should func(*segment) bool) (n int) {
+	for _, seg := range j.index.segs[:len(j.index.segs)-1] {
+		if seg.end() > j.committed.Load() || j.held(seg) || !should(seg) {
+			break
+		}
 		n++
 	}
 	// Raft must never take the entry before the front, of which only index and term are known, for one that it could

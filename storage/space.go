@@ -88,6 +88,9 @@ func (j *Journal) Reserve(n int64) error {
 	if err := j.writable(); err != nil {
 		return err
 	}
+	if err := j.admitted(); err != nil {
+		return err
+	}
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
 	if err := j.ensure(n); errors.Is(err, ErrDiskFull) {
@@ -97,6 +100,14 @@ func (j *Journal) Reserve(n int64) error {
 	}
 	j.space.reserved += n
 	return nil
+}
+
+// admitted asks whether the disk may be filled further.
+func (j *Journal) admitted() error {
+	if j.o.Admit == nil {
+		return nil
+	}
+	return j.o.Admit()
 }
 
 // Unreserve ends a reservation.

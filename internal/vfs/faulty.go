@@ -223,6 +223,17 @@ func (f *Faulty) Remove(name string) error {
 	return nil
 }
 
+// Space implements FS: what Limit left, if there is a bound.
+func (f *Faulty) Space(dir string) (free, total int64, err error) {
+	free, total, err = f.FS.Space(dir)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.space >= 0 {
+		free = f.space
+	}
+	return free, total, err
+}
+
 // SyncDir implements FS.
 func (f *Faulty) SyncDir(name string) error {
 	if hit := f.check(OpSyncDir, name); hit != nil {

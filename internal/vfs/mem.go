@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"sort"
@@ -230,6 +231,9 @@ func (m *Mem) SyncDir(name string) error {
 	m.renamed = rest
 	return nil
 }
+
+// Space implements FS: memory has no end.
+func (m *Mem) Space(string) (free, total int64, err error) { return math.MaxInt64, math.MaxInt64, nil }
 
 // Lock implements FS.
 func (m *Mem) Lock(name string) (io.Closer, error) {

@@ -19,6 +19,15 @@ func (f *osFile) Sync() error {
 	}
 }
 
+// Space implements FS by statfs.
+func (OS) Space(dir string) (free, total int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, wrap("statfs", dir, err)
+	}
+	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, nil
+}
+
 // Allocate implements File by fallocate.
 func (f *osFile) Allocate(off, n int64) error {
 	for {

@@ -24,6 +24,8 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
+	// Space returns how many bytes of the disk that holds dir are free for this process, and how many it has.
+	Space(dir string) (free, total int64, err error)
 	// Lock takes the lock file name exclusively for this process until it is closed. If another holder has it the
 	// error is a *LockedError.
 	Lock(name string) (io.Closer, error)

@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// watchDisk looks at the disk by the given way until the node closes, and says
+// what an operator should know, once each time it begins and ends.
+func (n *Node) watchDisk(look func()) {
+	for {
+		look()
+		select {
+		case <-time.After(n.disk.o.CheckEvery):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *Node) lookAtSpace() {
+	before := n.disk.now().Refusing
+	if err := n.disk.measure(); err != nil {
+		n.logger.Warn("the disk's room is not known", "error", err)
+		return
+	}
+	s := n.disk.now()
+	switch {
+	case s.Refusing && !before:
+		n.logger.Error("the disk is nearly full: appends are refused, clients wait; free disk space, lower retention, or let sinks catch up",
+			"dir", n.opts.Dir, "free", s.Free, "reserve", s.Reserve)
+		n.wake()
+	case before && !s.Refusing:
+		n.logger.Info("the disk has room again: appends go on", "dir", n.opts.Dir, "free", s.Free)
+	}
+}
+
+func (n *Node) lookAtStalls() {
+	news, over := n.disk.checkStall(time.Now())
+	if over != nil {
+		n.logger.Warn("the disk answers again", "op", string(over.Op), "file", over.Name, "after", time.Since(over.Since).Round(time.Millisecond))
+	}
+	if news != nil {
+		n.logger.Error("the disk does not answer: what waits for it waits", "op", string(news.Op), "file", news.Name,
+			"since", news.Since.Format(time.RFC3339), "for", time.Since(news.Since).Round(time.Millisecond))
+	}
+}
+
+// Disk returns what the node knows of its disk.
+func (n *Node) Disk() DiskStatus { return n.disk.now() }
+
+// Health says why data does not move, or nil while it does: the disk is nearly
+// full or does not answer, or journals have become read-only.
+func (n *Node) Health() error {
+	s := n.disk.now()
+	var errs []error
+	if s.Stalled != nil {
+		errs = append(errs, fmt.Errorf("the disk has not answered a %s of %s for %s", s.Stalled.Op, s.Stalled.File, s.Stalled.For.Round(time.Second)))
+	}
+	if s.Refusing {
+		errs = append(errs, n.disk.admit())
+	}
+	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+		if err := cmp.Or(g.Err(), g.Journal().Err()); err != nil && !errors.Is(err, storage.ErrClosed) {
+			errs = append(errs, fmt.Errorf("journal %d of %s: %w: %w", h.number, name, ErrReadOnly, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// eachOpen calls f with each journal that is open. One that is being opened or
+// closed is left out: nobody here waits for a disk that may not answer.
+func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *Group)) {
+	n.mu.RLock()
+	var all []*liveStream
+	for _, l := range n.streams {
+		all = append(all, l)
+	}
+	n.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *liveStream) int { return strings.Compare(a.stream.Name, b.stream.Name) })
+	for _, l := range all {
+		for _, h := range l.journals {
+			if !h.mu.TryRLock() {
+				continue
+			}
+			g := h.group
+			h.mu.RUnlock()
+			if g != nil {
+				f(l.stream.Name, h, g)
+			}
+		}
+	}
+}
+
+// relieve does what can be done while the disk is nearly full and retention has
+// removed what it may: it gives back files kept for reuse, says who holds what
+// could go, and removes old segments before their time if it was told to.
+func (n *Node) relieve(told notices) {
+	if !n.disk.now().Refusing {
+		delete(told, "held")
+		return
+	}
+	var held int64
+	var holders []string
+	n.eachOpen(func(name string, _ *journalHandle, g *Group) {
+		g.Journal().DropSpares()
+		if p := g.Journal().Pressure(); p.Held > 0 {
+			held += p.Held
+			holders = append(holders, n.holdersOf(name)...)
+		}
+	})
+	n.disk.setHeld(held)
+	slices.Sort(holders)
+	holders = slices.Compact(holders)
+	if held > 0 && told.fresh("held", strings.Join(holders, ",")) {
+		n.logger.Error("consumer groups keep records that retention would have removed from the nearly full disk: let them catch up, or delete those that nobody uses",
+			"bytes", held, "groups", strings.Join(holders, ", "))
+	}
+	_ = n.disk.measure() // told by watchDisk
+	if n.disk.o.DeleteEarly {
+		n.deleteEarly(n.disk.lacks())
+	}
+	_ = n.disk.measure()
+}
+
+// holdersOf names the groups that hold a stream.
+func (n *Node) holdersOf(stream string) (names []string) {
+	s, ok := n.meta.Stream(stream)
+	if !ok {
+		return nil
+	}
+	for _, h := range n.meta.idleHolders(s.ID, time.Now().Add(time.Hour)) {
+		names = append(names, h.group)
+	}
+	return names
+}
+
+// deleteEarly removes the oldest segments of all journals until so many bytes are
+// free, whatever their retention says. What is held stays.
+func (n *Node) deleteEarly(lacks int64) {
+	for lacks > 0 && context.Cause(n.ctx) == nil {
+		var oldest *Group
+		var at int64
+		n.eachOpen(func(_ string, _ *journalHandle, g *Group) {
+			if p := g.Journal().Pressure(); p.Oldest > 0 && (oldest == nil || p.Oldest < at) {
+				oldest, at = g, p.Oldest
+			}
+		})
+		if oldest == nil {
+			return
+		}
+		freed, err := oldest.Journal().Shed(1)
+		if err != nil || freed == 0 {
+			n.logger.Warn("removing old segments before their time", "dir", oldest.Journal().Dir(), "error", err)
+			return
+		}
+		n.logger.Warn("removed old records before their time, as the disk is nearly full", "dir", oldest.Journal().Dir(), "bytes", freed)
+		lacks -= freed
+	}
+}
