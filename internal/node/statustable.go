@@ -72,7 +72,7 @@ func printError(out io.Writer, name string, c pipeline.Condition) {
 	if c.Waits != "" {
 		fmt.Fprintf(out, "%s: waits for %s\n", name, c.Waits)
 	}
-	if c.Error != "" {
+	if c.Error != "" && c.State != pipeline.StateDegraded { // that has its own lines
 		fmt.Fprintf(out, "%s: last error, %s: %s\n", name, c.ErrorAt.Format(time.RFC3339), c.Error)
 	}
 }

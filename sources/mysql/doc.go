@@ -12,6 +12,7 @@
 //	dump connection -> reader (transactions, table maps) -> rowCodec -> batch -> Emitter
 //	                     |            |
 //	                     |            +- registry: the tables as they were at this position
+//	                     +- parked: the tables that are left out, part of the position
 //	                     +- snapshot: chunks read through a second connection
 //
 // # Promises and where they are kept
@@ -21,13 +22,14 @@
 //     (reader.commit).
 //  2. A row is decoded with the table's definition valid at its position, or not at
 //     all: each table map is compared with the definition, and what does not agree is
-//     resolved or stops the source (registry.bind).
+//     resolved or parks the table (registry.bind).
 //  3. A row of the snapshot is emitted exactly as it stood at the stream's position at
 //     that moment (snapshot.go says why).
 //  4. A value is the same whichever of the two phases read it, and equals what SELECT
 //     shows through a connection in UTC (value.go and select.go share the encoders).
-//  5. What can't be decoded, or is missing from the log, stops the source with a
-//     *pipeline.StopError; nothing is skipped.
+//  5. What can't be decoded parks its table, with the code and fix of a
+//     *pipeline.StopError; what is missing from the log stops the source. Nothing is
+//     skipped in silence, and a table that comes back has no gap (parked.go).
 //
 // # What the server has to grant
 //

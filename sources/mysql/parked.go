@@ -84,7 +84,7 @@ func (r *reader) park(n tableName, stop *pipeline.StopError) {
 		return
 	}
 	if !already {
-		p = parkedTable{DB: n.db, Table: n.table, At: r.at.String(), Time: time.Now().UTC().Truncate(time.Second)}
+		p = parkedTable{DB: n.db, Table: n.table, At: r.here().String(), Time: time.Now().UTC().Truncate(time.Second)}
 	}
 	p.Code, p.Where, p.Why, p.Fix = stop.Code, stop.Where, stop.Err.Error(), stop.Fix
 	r.parked[n] = p
