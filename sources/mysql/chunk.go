@@ -109,7 +109,7 @@ func unreadable(c *rowCodec, err error) error {
 	case 1142, 1143: // no right to read the table, or a column
 		return &tableError{c.name, &pipeline.StopError{Code: "access-denied", Where: c.full, Err: err,
 			Fix: fmt.Sprintf("GRANT SELECT ON %s.%s to the source's account and restart the pipeline, or take the table out with \"!%s\" in `tables`", quoteName(c.table.DB), quoteName(c.table.Name), c.full)}}
-	case 126, 1034, 1194, 1195, 1712, 1812, 1877, 1932: // the table, an index or its file is damaged or missing
+	case 126, 1034, 1194, 1195, 1712, 1812, 1814, 1877, 1932: // the table, an index or its file is damaged or missing
 		return &tableError{c.name, &pipeline.StopError{Code: "table-damaged", Where: c.full, Err: err,
 			Fix: fmt.Sprintf("repair the table and restart the pipeline, or take it out with \"!%s\" in `tables`", c.full)}}
 	}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -43,6 +44,34 @@ func TestGTIDSets(t *testing.T) {
 	m.add(gtid{domain: 1, server: 11, number: 101})
 	if got, want := m.String(), "0-1-5,1-11-101"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A row that can't be decoded is its table's affair.
+func TestUndecodableRowParksItsTable(t *testing.T) {
+	srv := &server{flavor: flavorMySQL}
+	r := &reader{
+		cfg: &Config{}, srv: srv, see: &progress{}, log: slog.New(slog.DiscardHandler), out: nowhere{},
+		reg: &registry{srv: srv}, parked: map[tableName]parkedTable{}, mine: map[tableName]bool{},
+		at: place{"b.000001", 500}, tx: transaction{id: []byte("tx"), rows: map[string]int64{}},
+	}
+	bad := &table{DB: "d", Name: "bad", Columns: []column{{Name: "id", Type: "int"}}, Key: []int{0}}
+	codec, err := r.reg.newCodec(t.Context(), bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := &binding{m: &tableMap{db: "d", name: "bad"}, codec: codec, bound: true}
+	r.bindings = map[uint64]*binding{7: known}
+	event := []byte{7, 0, 0, 0, 0, 0, 1, 0, 2, 0, 1, 0xFF, 0, 5, 0, 0, 0, 0, 6, 0} // the second row ends too early
+	if err := r.rows(&replication.EventHeader{EventType: replication.WRITE_ROWS_EVENTv2}, event); err != nil {
+		t.Fatalf("the source stops: %v", err)
+	}
+	p := r.parked[tableName{"d", "bad"}]
+	if p.Code != codeUndecodable || !strings.Contains(p.At, "b.000001:500") || known.codec != nil {
+		t.Errorf("parked as %+v, codec %v", p, known.codec)
+	}
+	if n := len(r.batch.records); n != 1 {
+		t.Errorf("%d records, want the row before", n)
 	}
 }
 

@@ -203,6 +203,31 @@ func TestParkedTableIsReplaced(t *testing.T) {
 	})
 }
 
+// A table that only the snapshot can't read holds up neither those before it nor those
+// behind it.
+func TestTableThatCannotBeReadIsParked(t *testing.T) {
+	each(t, func(t *testing.T, server *services.MySQL) {
+		r := newRig(t, server)
+		for _, table := range []string{"a", "m", "z"} {
+			r.exec("CREATE TABLE " + table + " (id INT PRIMARY KEY, v VARCHAR(40), n INT)")
+			r.insertRows(table, 1, 100)
+		}
+		r.exec("ALTER TABLE m DISCARD TABLESPACE")
+		run := r.start(nil)
+		r.live(run)
+		if got, want := run.parked(), "m table-damaged"; got != want {
+			t.Errorf("parked: %q, want %q", got, want)
+		}
+		r.reaches(run, "a", "z")
+		r.exec("DROP TABLE m", "CREATE TABLE m (id INT PRIMARY KEY, v VARCHAR(40), n INT)", "INSERT INTO m VALUES (1,'x',1)")
+		r.reaches(run, "m")
+		if got := run.parked(); got != "" {
+			t.Errorf("parked: %q", got)
+		}
+		run.stop()
+	})
+}
+
 // A table that the configuration leaves out and takes in again has no gap.
 func TestTablesTakenOutAndInAgain(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
