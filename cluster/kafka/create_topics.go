@@ -17,12 +17,16 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 		named[t.Topic]++
 	}
 	for _, t := range req.Topics {
+		if named[t.Topic] < 0 {
+			continue // it has its answer
+		}
 		topic := kmsg.NewCreateTopicsResponseTopic()
 		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.Topic, -1, -1
 		var stream *cluster.Stream
 		err := error(nil)
 		if named[t.Topic] > 1 {
 			err = fmt.Errorf("%w: topic %q is named twice", kerr.InvalidRequest, t.Topic)
+			named[t.Topic] = -1
 		} else {
 			if err = c.mayCreate(t.Topic); err == nil {
 				stream, err = s.createTopic(c, t, req.ValidateOnly)

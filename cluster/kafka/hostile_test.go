@@ -222,17 +222,17 @@ func TestDamagedBatchesAreRefusedAndNothingOfThemStored(t *testing.T) {
 			want *kerr.Error
 		}{
 			"one bit":        {change(func(r []byte) []byte { r[len(r)-1] ^= 1; return r }), kerr.CorruptMessage},
-			"cut":            {change(func(r []byte) []byte { return r[:len(r)-1] }), kerr.CorruptMessage},
+			"cut":            {change(func(r []byte) []byte { return r[:len(r)-1] }), kerr.InvalidRecord},
 			"nothing":        {[]byte{}, kerr.CorruptMessage},
-			"header only":    {change(func(r []byte) []byte { return r[:61] }), kerr.CorruptMessage},
-			"two batches":    {append(plainBatch("a"), plainBatch("b")...), kerr.CorruptMessage},
+			"header only":    {change(func(r []byte) []byte { return r[:61] }), kerr.InvalidRecord},
+			"two batches":    {append(plainBatch("a"), plainBatch("b")...), kerr.InvalidRecord},
 			"no records":     {change(func(r []byte) []byte { clear(r[57:61]); seal(r); return r }), kerr.InvalidRecord},
 			"wrong count":    {change(func(r []byte) []byte { r[60] = 3; seal(r); return r }), kerr.InvalidRecord},
 			"magic 1":        {change(func(r []byte) []byte { r[16] = 1; seal(r); return r }), kerr.InvalidRecord},
 			"control":        {change(func(r []byte) []byte { r[22] |= 32; seal(r); return r }), kerr.InvalidRecord},
 			"unknown codec":  {change(func(r []byte) []byte { r[22] |= 7; seal(r); return r }), kerr.InvalidRecord},
 			"base offset":    {change(func(r []byte) []byte { r[7] = 9; return r }), kerr.InvalidRecord},
-			"transactional":  {txnBatch(5, 0, 0, "a"), kerr.InvalidTxnState},
+			"transactional":  {txnBatch(5, 0, 0, "a"), kerr.TransactionalIDAuthorizationFailed},
 			"negative epoch": {batch{producer: 5, epoch: -1, values: []string{"a"}}.encode(), kerr.InvalidRecord},
 		} {
 			if code := produceRaw(t, b, "t", nil, c.raw); code != c.want.Code {

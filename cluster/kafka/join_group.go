@@ -28,11 +28,10 @@ func (s *Server) joinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 	if joined.MemberID != "" {
 		resp.MemberID = joined.MemberID
 	}
-	// Before version 7 protocol is not nullable.
-	resp.Protocol, resp.ProtocolType = kmsg.StringPtr(joined.Protocol), kmsg.StringPtr(joined.Type)
 	if joined.Err != nil {
 		return resp
 	}
+	resp.Protocol, resp.ProtocolType = &joined.Protocol, &joined.Type
 	resp.Generation, resp.LeaderID, resp.SkipAssignment = joined.Generation, joined.Leader, joined.SkipAssignment
 	for _, m := range joined.Members {
 		member := kmsg.NewJoinGroupResponseMember()

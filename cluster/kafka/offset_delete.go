@@ -29,14 +29,14 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetDeleteResponseTopic()
 		topic.Topic = t.Topic
-		stream, ok := s.node.Meta().Stream(t.Topic)
+		stream, tag, ok := s.streamOf(t.Topic)
 		for _, p := range t.Partitions {
 			answer := kmsg.NewOffsetDeleteResponseTopicPartition()
 			answer.Partition = p.Partition
 			if err := c.topic(kmsg.ACLOperationRead, t.Topic); err != nil {
 				answer.ErrorCode = errorCode(err)
-			} else if ok {
-				partitions = append(partitions, cluster.StreamPartition{Stream: stream.ID, Partition: p.Partition})
+			} else if ok && p.Partition >= 0 && p.Partition < stream.Partitions {
+				partitions = append(partitions, cluster.StreamPartition{Stream: stream.ID, Partition: p.Partition, Tag: tag})
 			} else {
 				answer.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			}
