@@ -5,15 +5,15 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # One static binary: no C, no dependence on the machine's libraries.
 export CGO_ENABLED := 0
 
-.PHONY: help build setup demo test nightly lint generate bench clean
+.PHONY: help build setup demo test nightly lint generate bench bench-journal clean
 
 help: ## show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## one static binary: bin/daybook
 	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/daybook
 
-setup: ## fetch the real servers that demo and tests run (MySQL, MariaDB, Redis, nginx, Elasticsearch, Kafka)
+setup: ## fetch the real servers that demo and tests run (MySQL, MariaDB, Redis, nginx, Elasticsearch, Kafka, NATS)
 	$(GO) run ./internal/services/setup
 
 demo: build ## the main job, end to end, on real servers; nothing of yours is touched
@@ -31,9 +31,13 @@ lint: ## gofmt, vet, staticcheck, stale generated files
 generate: ## rewrite docs/config.md, configs/schema.json and configs/reference.yaml from the declarations
 	$(GO) run ./internal/generate
 
-bench: ## records/s, MB/s and CPU-seconds per million: append, fetch, binlog to journal
+bench: build ## records/s, MB/s and CPU-seconds per million: append, fetch, binlog to journal
 	$(GO) run ./internal/services/setup mysql
 	$(GO) run ./internal/bench
+
+bench-journal: build ## the journal under eleven loads, beside Kafka and NATS JetStream; ARGS="-only json-1m" for one
+	$(GO) run ./internal/services/setup kafka nats
+	$(GO) run ./internal/bench -journal $(ARGS)
 
 clean: ## remove what build and demo made here
 	rm -rf bin

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 )
 
 // options is what the command line says.
@@ -25,6 +26,13 @@ type options struct {
 	size    int
 	changes int
 	only    string
+
+	journal  bool
+	systems  []string
+	seconds  time.Duration
+	warm     time.Duration
+	keepGB   float64
+	replayGB float64
 }
 
 // bench is one thing that is measured.
@@ -43,14 +51,36 @@ func main() {
 	flag.IntVar(&o.records, "records", 2_000_000, "records appended and fetched in a run")
 	flag.IntVar(&o.size, "size", 1024, "bytes a record")
 	flag.IntVar(&o.changes, "changes", 1_000_000, "single-row changes in the binlog")
-	flag.StringVar(&o.only, "only", "", "measure only what has this in its name")
+	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, among the journal loads too")
+	flag.BoolVar(&o.journal, "journal", false, "measure the journal loads, beside other systems")
+	systems := flag.String("systems", "daybook,kafka,nats", "systems for the journal loads")
+	flag.DurationVar(&o.seconds, "for", 10*time.Second, "how long a run of a journal load takes")
+	flag.DurationVar(&o.warm, "warm", 15*time.Second, "how long a JVM is warmed up by a journal load; others at most 2s")
+	flag.Float64Var(&o.keepGB, "keep-gb", 2, "GB that the restart load has on disk")
+	flag.Float64Var(&o.replayGB, "replay-gb", 2, "GB that the replay load reads")
 	flag.Parse()
+	o.systems = strings.Split(*systems, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := measure(ctx, o); err != nil {
+	err := measureJournal(ctx, o)
+	if err == nil && !o.journal {
+		err = measure(ctx, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// measureJournal runs the journal loads that were asked for.
+func measureJournal(ctx context.Context, o options) error {
+	var asked []journalLoad
+	for _, l := range journalLoads() {
+		if strings.Contains(l.name, o.only) && (o.journal || o.only != "") {
+			asked = append(asked, l)
+		}
+	}
+	return runJournalLoads(ctx, o, asked)
 }
 
 func measure(ctx context.Context, o options) error {
@@ -58,12 +88,13 @@ func measure(ctx context.Context, o options) error {
 		{"append and fetch, TCP, LZ4, durable", "append: 300,000 records/s", serverRun},
 		{"binlog to durable journal, catch-up", "100,000 changes/s", binlogRun},
 	}
+	benches = slices.DeleteFunc(benches, func(b bench) bool { return !strings.Contains(b.name, o.only) })
+	if len(benches) == 0 {
+		return nil
+	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "what\trecords\trecords/s\tMB/s\twall s\tclient CPU-s/M\tserver CPU-s/M\t")
 	for _, b := range benches {
-		if !strings.Contains(b.name, o.only) {
-			continue
-		}
 		byName := map[string][]result{}
 		for range o.runs {
 			results, err := b.run(ctx, o)

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/daybook-data/daybook/internal/load"
 )
 
 // result is one measured run.
@@ -47,37 +45,11 @@ func median(runs []result) result {
 	return sorted[len(sorted)/2]
 }
 
-// clockTicks is how the kernel counts CPU time in /proc: USER_HZ, 100 on Linux.
-const clockTicks = 100
-
-// cpuOf returns the user and system time of a running process.
-func cpuOf(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
+// resultOf is one direction of a run of the load generator.
+func resultOf(name string, r *load.Report, p *load.Part) result {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return result{
+		name: name, records: p.Records, bytes: int64(p.MB * p.Seconds * 1e6), wall: seconds(p.Seconds),
+		clientCPU: seconds(r.ClientCPU), serverCPU: seconds(*r.ServerCPU),
 	}
-	// The second field is the command in parentheses and may hold spaces.
-	_, rest, ok := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 13 {
-		return 0, fmt.Errorf("reading CPU time of process %d: %q", pid, stat)
-	}
-	var ticks int64
-	for _, f := range fields[11:13] { // utime, stime
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading CPU time of process %d: %w", pid, err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / clockTicks, nil
-}
-
-// ownCPU returns the user and system time of this process.
-func ownCPU() time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err) // documented to fail on bad arguments only
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -63,7 +63,7 @@ func (p *appProducer) produce(ctx context.Context) error {
 			p.acked[n].Add(1)
 			r.produced.Add(1)
 			if r.o.Rate > 0 {
-				r.produceLatency.add(time.Since(at), 1)
+				r.produceLatency.Add(time.Since(at), 1)
 			}
 		})
 		return p.err()
@@ -74,7 +74,7 @@ func (p *appProducer) produce(ctx context.Context) error {
 		if r.o.Records > 0 {
 			turns = (r.o.Records + int64(r.o.Clients) - 1) / int64(r.o.Clients)
 		}
-		err = pace(ctx, turns, time.Duration(float64(time.Second)*float64(r.o.Clients)/r.o.Rate), r.end, send)
+		err = Pace(ctx, turns, time.Duration(float64(time.Second)*float64(r.o.Clients)/r.o.Rate), r.end, send)
 	} else {
 		for turn := int64(0); err == nil && r.claim(ctx, 1); turn++ {
 			var at time.Time
@@ -155,7 +155,7 @@ func (k *appConsumer) take(rec *kgo.Record) error {
 	k.run.consumed.Add(1)
 	k.run.consumedBytes.Add(int64(len(rec.Value)))
 	if k.run.o.Mode == Both && len(rec.Key) == 8 {
-		k.run.readLatency.add(time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(rec.Key)))), 1)
+		k.run.readLatency.Add(time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(rec.Key)))), 1)
 	}
 	if k.each != nil {
 		return k.each(rec)

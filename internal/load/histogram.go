@@ -11,13 +11,14 @@ const (
 	buckets = (64 - subBits) << subBits
 )
 
-// histogram counts durations with an error below 1 %. It is safe for concurrent use.
-type histogram struct {
+// Histogram counts durations with an error below 1 %. It is safe for concurrent use.
+type Histogram struct {
 	counts [buckets]atomic.Int64
 	most   atomic.Int64
 }
 
-func (h *histogram) add(d time.Duration, n int64) {
+// Add counts n durations.
+func (h *Histogram) Add(d time.Duration, n int64) {
 	ns := max(int64(d), 0)
 	h.counts[bucketOf(ns)].Add(n)
 	for old := h.most.Load(); ns > old && !h.most.CompareAndSwap(old, ns); old = h.most.Load() {
@@ -44,8 +45,8 @@ type Latency struct {
 	Max   float64 `json:"max_ms"`
 }
 
-// latency returns nil if nothing was counted.
-func (h *histogram) latency() *Latency {
+// Latency returns what was counted, nil if nothing was.
+func (h *Histogram) Latency() *Latency {
 	var total int64
 	for i := range h.counts {
 		total += h.counts[i].Load()

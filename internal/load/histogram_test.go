@@ -8,14 +8,14 @@ import (
 
 func TestQuantilesAreWithinAPercent(t *testing.T) {
 	t.Parallel()
-	var h histogram
-	if h.latency() != nil {
+	var h Histogram
+	if h.Latency() != nil {
 		t.Error("nothing was counted, and yet there is a latency")
 	}
 	for i := range 100_000 {
-		h.add(time.Duration(i+1)*time.Microsecond, 1)
+		h.Add(time.Duration(i+1)*time.Microsecond, 1)
 	}
-	l := h.latency()
+	l := h.Latency()
 	for name, c := range map[string]struct{ got, want float64 }{
 		"p50": {l.P50, 50}, "p99": {l.P99, 99}, "p99.9": {l.P999, 99.9}, "most": {l.Max, 100},
 	} {

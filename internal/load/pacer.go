@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace calls due for each of n turns at its time, gap apart, until the context or the time is over; n < 0 is without
+// Pace calls due for each of n turns at its time, gap apart, until the context or the time is over; n < 0 is without
 // end. due gets the turn and the time it was meant for, which is what latency counts from: where the machine or due
 // itself is late, later turns come at once and are charged for it.
 //
 // It sleeps in a thread of its own: the runtime's timers are only good to a millisecond.
-func pace(ctx context.Context, n int64, gap time.Duration, end time.Time, due func(turn int64, at time.Time) error) error {
+func Pace(ctx context.Context, n int64, gap time.Duration, end time.Time, due func(turn int64, at time.Time) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := time.Now()

@@ -190,7 +190,7 @@ func (p *rawProducer) settle(c *rawConn, w waiting) error {
 		if err := producedAll(body, len(w.batches)); err != nil {
 			return err
 		}
-		p.run.produceLatency.add(time.Since(w.due), w.records)
+		p.run.produceLatency.Add(time.Since(w.due), w.records)
 	}
 	w.acked.Add(1)
 	p.run.produced.Add(w.records)
@@ -246,7 +246,7 @@ func dealTurns(ctx context.Context, r *run, producers []*rawProducer) error {
 	if r.o.Records > 0 {
 		turns = (r.o.Records*requests + records - 1) / records
 	}
-	return pace(ctx, turns, gap, r.end, func(turn int64, at time.Time) error {
+	return Pace(ctx, turns, gap, r.end, func(turn int64, at time.Time) error {
 		p := producers[turn%int64(len(producers))]
 		select {
 		case p.turns <- at:

@@ -65,9 +65,9 @@ func (r *run) report(produceTime, consumeTime, client, server time.Duration) *Re
 	return out
 }
 
-func newPart(records, bytes int64, took time.Duration, h *histogram) *Part {
+func newPart(records, bytes int64, took time.Duration, h *Histogram) *Part {
 	s := took.Seconds()
-	return &Part{Records: records, Seconds: s, PerSecond: float64(records) / s, MB: float64(bytes) / 1e6 / s, Latency: h.latency()}
+	return &Part{Records: records, Seconds: s, PerSecond: float64(records) / s, MB: float64(bytes) / 1e6 / s, Latency: h.Latency()}
 }
 
 // records is what CPU time is divided by: what was produced, or read where nothing was.

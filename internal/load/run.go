@@ -31,8 +31,8 @@ type run struct {
 	consumedBytes atomic.Int64 // plain if unpacked, else as stored
 
 	limits         atomic.Pointer[offsets] // where reading ends; nil while it is unknown
-	produceLatency histogram
-	readLatency    histogram
+	produceLatency Histogram
+	readLatency    Histogram
 }
 
 type producer interface{ produce(context.Context) error }
