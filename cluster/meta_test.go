@@ -275,7 +275,7 @@ func TestEverySettingHasADefaultThatPassesItsOwnCheck(t *testing.T) {
 	}
 	for _, bad := range []map[string]string{
 		{"no.such.setting": "1"}, {"retention.ms": "soon"}, {"retention.ms": "-2"}, {"cleanup.policy": "burn"},
-		{"compression.type": "zstd"}, {"max.message.bytes": "8388609"}, {"daybook.durability": "maybe"},
+		{"compression.type": "zstd"}, {"max.message.bytes": "12582913"}, {"daybook.durability": "maybe"},
 	} {
 		if err := CheckConfig(bad); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%v: %v, want ErrInvalidConfig", bad, err)

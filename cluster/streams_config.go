@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/daybook-data/daybook/storage"
 )
 
 // Setting describes one setting of a stream: Kafka's topic settings and those
@@ -87,7 +89,7 @@ func Settings() []Setting {
 }
 
 // MaxBatchBytes is the largest batch that a stream can be set to accept.
-const MaxBatchBytes = 8 << 20
+const MaxBatchBytes = storage.MaxBatchBytes
 
 // FindSetting returns the setting of that name.
 func FindSetting(name string) (Setting, bool) {

@@ -10,7 +10,7 @@ var (
 	// ErrDiskFull refuses an append before anything of it was done; it succeeds again once there is space.
 	ErrDiskFull = errors.New("no space left for the journal: free disk space or lower the retention; appends resume by themselves")
 	// ErrBatchTooLarge refuses a batch above MaxBatchBytes.
-	ErrBatchTooLarge = errors.New("record batch is larger than 8 MiB")
+	ErrBatchTooLarge = errors.New("record batch is larger than 12 MiB")
 	// ErrCorruptBatch says that a batch's checksum or length does not fit its bytes.
 	ErrCorruptBatch = errors.New("record batch is corrupt")
 	// ErrInvalidBatch says that a batch is whole but breaks a rule of the format.

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxBatchBytes is the largest record batch a journal stores.
-const MaxBatchBytes = 8 << 20
+const MaxBatchBytes = 12 << 20
 
 // The layout of a Kafka record batch, version 2. It is big endian; the checksum covers everything from the attributes
 // on, so that base offset and leader epoch can be set by whoever orders the log.

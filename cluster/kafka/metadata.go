@@ -69,11 +69,13 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 	switch {
 	case !cluster.ValidStreamName(*t.Topic):
 		return nil, kerr.InvalidTopicException
+	case internalTopic(*t.Topic): // it comes to be as in Kafka: when it is named
 	case !create:
 		return nil, kerr.UnknownTopicOrPartition
-	}
-	if err := c.mayCreate(*t.Topic); err != nil {
-		return nil, err
+	default:
+		if err := c.mayCreate(*t.Topic); err != nil {
+			return nil, err
+		}
 	}
 	stream, err := s.node.CreateStream(c.ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
 	if errors.Is(err, cluster.ErrStreamExists) { // by another client, a moment ago
@@ -82,6 +84,13 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 		}
 	}
 	return stream, err
+}
+
+// internalTopic says that a topic is one of those in which Kafka keeps groups and
+// transactions. Here they are in the metadata; the topics are for clients that look
+// for them, and nobody may write to them.
+func internalTopic(name string) bool {
+	return name == "__consumer_offsets" || name == "__transaction_state"
 }
 
 // topicName returns the name of the topic with that id; empty if there is none.
@@ -97,7 +106,7 @@ func (s *Server) metadataTopic(c *call, stream *cluster.Stream, operations bool)
 	if operations {
 		topic.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeTopic, stream.Name)
 	}
-	topic.Topic, topic.TopicID = kmsg.StringPtr(stream.Name), stream.ID
+	topic.Topic, topic.TopicID, topic.IsInternal = kmsg.StringPtr(stream.Name), stream.ID, internalTopic(stream.Name)
 	for i := range stream.Partitions {
 		p := kmsg.NewMetadataResponseTopicPartition()
 		p.Partition = i
