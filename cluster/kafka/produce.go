@@ -79,9 +79,10 @@ type batchRequest struct {
 // produceOne checks one batch and appends it. done is called once, now or later.
 // The batch's place in its journal is settled when produceOne returns.
 func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, done func(appendTime int64, a cluster.Appended)) {
+	var partition *cluster.Partition
 	refuse := func(err error) {
 		c.server.counts.batch(0, err)
-		done(0, cluster.Appended{Err: err})
+		done(0, cluster.Appended{Err: err, LogStart: startBeside(partition, err)})
 	}
 	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
 	if err != nil {
@@ -98,6 +99,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 	}
 	unlock, err := c.server.txns.admit(b.transactionalID, partition.Key(), h)
 	if err != nil {
+		partition = nil // the log was not asked
 		refuse(err)
 		return
 	}
@@ -106,6 +108,9 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 	err = partition.Append(ctx, b.records, func(a cluster.Appended) {
 		req.drop()
 		c.server.counts.batch(h.Records, a.Err)
+		if a.Err != nil {
+			a.LogStart = startBeside(partition, a.Err)
+		}
 		done(appendTime, a)
 	})
 	if err != nil { // not queued: there will be no result
@@ -122,8 +127,9 @@ func (p *produceCall) expect(answer *kmsg.ProduceResponseTopicPartition) func(in
 	return func(appendTime int64, a cluster.Appended) {
 		p.mu.Lock()
 		answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
+		answer.LogStartOffset = a.LogStart
 		if a.Err == nil {
-			answer.BaseOffset, answer.LogStartOffset = a.BaseOffset, a.LogStart
+			answer.BaseOffset = a.BaseOffset
 		}
 		if appendTime > 0 {
 			answer.LogAppendTime = appendTime
@@ -131,6 +137,25 @@ func (p *produceCall) expect(answer *kmsg.ProduceResponseTopicPartition) func(in
 		p.mu.Unlock()
 		p.finish()
 	}
+}
+
+// startBeside is the start of the log that Apache Kafka tells beside an error: where the
+// batch got as far as being compared with the log. A producer sees from it whether
+// retention removed what it had sent.
+func startBeside(p *cluster.Partition, err error) int64 {
+	switch errorCode(err) {
+	case kerr.UnknownTopicOrPartition.Code, kerr.NotLeaderForPartition.Code, kerr.MessageTooLarge.Code, kerr.CorruptMessage.Code,
+		kerr.KafkaStorageError.Code, kerr.TransactionalIDAuthorizationFailed.Code:
+		return -1
+	}
+	if p == nil {
+		return -1
+	}
+	bounds, err := p.Bounds()
+	if err != nil {
+		return -1
+	}
+	return bounds.Start
 }
 
 // finish counts one result, or the start of all, off.
@@ -161,6 +186,15 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	}
 	if h, err = storage.ParseHeader(b.records); err != nil {
 		return nil, h, 0, err
+	}
+	if h.Transactional() && b.transactionalID == nil {
+		return nil, h, 0, fmt.Errorf("%w: a batch of a transaction in a request of none", kerr.TransactionalIDAuthorizationFailed)
+	}
+	if h.Magic != 2 {
+		return nil, h, 0, fmt.Errorf("%w: magic %d, only record batch version 2 is stored", storage.ErrInvalidBatch, h.Magic)
+	}
+	if h.Size() != len(b.records) {
+		return nil, h, 0, fmt.Errorf("%w: %d bytes where the one batch of a partition has %d", storage.ErrInvalidBatch, len(b.records), h.Size())
 	}
 	if h.BaseOffset != 0 {
 		return nil, h, 0, fmt.Errorf("%w: base offset %d", storage.ErrInvalidBatch, h.BaseOffset)
