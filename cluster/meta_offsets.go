@@ -18,12 +18,16 @@ const HoldingGroupPrefix = "daybook."
 type StreamPartition struct {
 	Stream    StreamID `json:"stream"`
 	Partition int32    `json:"partition"`
+	// Tag is set for a consumer of stream@tag: what it has passed is not what a
+	// consumer of the whole stream has.
+	Tag string `json:"tag,omitempty"`
 }
 
 // GroupOffset is what a consumer group committed for one partition.
 type GroupOffset struct {
 	Stream    StreamID `json:"stream"`
 	Partition int32    `json:"partition"`
+	Tag       string   `json:"tag,omitempty"`
 	Offset    int64    `json:"offset"`
 	// LeaderEpoch is the epoch of the last record consumed, or -1.
 	LeaderEpoch int32 `json:"leader_epoch"`
@@ -33,7 +37,9 @@ type GroupOffset struct {
 	CommitMillis int64 `json:"commit_ms"`
 }
 
-func (o GroupOffset) partition() StreamPartition { return StreamPartition{o.Stream, o.Partition} }
+func (o GroupOffset) partition() StreamPartition {
+	return StreamPartition{Stream: o.Stream, Partition: o.Partition, Tag: o.Tag}
+}
 
 type commitOffsets struct {
 	Group   string        `json:"group"`

@@ -138,6 +138,9 @@ func (h *journalHandle) close() error {
 }
 
 func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appended)) error {
+	if p.tag != "" {
+		return ErrTagged
+	}
 	g, err := p.handle.open()
 	if err != nil {
 		return err
@@ -215,16 +218,17 @@ func (p *Partition) Read(r ReadRequest) (Fetched, error) {
 	if r.MaxBytes <= 0 && !r.WholeBatch {
 		return f, nil
 	}
-	chunk, err := j.Read(number, r.Offset, r.MaxBytes, limit)
+	read, err := p.read(j, r, limit)
 	if err != nil {
 		return Fetched{}, err
 	}
-	if chunk.Bytes > r.MaxBytes && !r.WholeBatch {
-		chunk.Release()
+	if read.Bytes > r.MaxBytes && !r.WholeBatch && !read.Idle {
+		read.Release()
 		f.Full = true
 		return f, nil
 	}
-	f.chunk, f.Pieces, f.Bytes, f.Next = chunk, chunk.Pieces, chunk.Bytes, chunk.Next
+	read.Bounds = f.Bounds
+	f = read
 	if r.Committed && f.Bytes > 0 {
 		for _, a := range j.Aborted(number, r.Offset, f.Next) {
 			f.Aborted = append(f.Aborted, AbortedTxn{ProducerID: a.Producer, FirstOffset: a.First})
@@ -269,6 +273,9 @@ func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
 	if err != nil {
 		return -1, -1, err
 	}
+	if epoch > p.LeaderEpoch() {
+		return -1, -1, nil // nobody knows yet where it will end
+	}
 	e, end := j.EpochEnd(uint32(p.number), epoch)
 	return e, end, nil
 }
@@ -276,6 +283,9 @@ func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
 // DeleteBefore makes offset the first that can be read, and returns what is the
 // first one now. The bytes go with their segments.
 func (p *Partition) DeleteBefore(offset int64) (int64, error) {
+	if p.tag != "" {
+		return -1, ErrTagged
+	}
 	j, err := p.handle.journal()
 	if err != nil {
 		return -1, err

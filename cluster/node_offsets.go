@@ -17,7 +17,7 @@ func (n *Node) CommitOffsets(ctx context.Context, group string, offsets []GroupO
 func (n *Node) DeleteOffsets(ctx context.Context, group string, partitions []StreamPartition) error {
 	c := &deleteOffsets{Group: group}
 	for _, p := range partitions {
-		c.Partitions = append(c.Partitions, GroupOffset{Stream: p.Stream, Partition: p.Partition})
+		c.Partitions = append(c.Partitions, GroupOffset{Stream: p.Stream, Partition: p.Partition, Tag: p.Tag})
 	}
 	_, err := n.proposer.propose(ctx, command{DeleteOffsets: c})
 	return err

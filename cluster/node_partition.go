@@ -15,17 +15,24 @@ type Partition struct {
 	policy Policy
 	handle *journalHandle
 	number int32
+	tag    string // empty: all of it
 }
 
-// Partition returns a partition of a stream by the stream's name. The errors are
+// Partition returns a partition of a stream by the stream's name, or by the name
+// of one of its tags: then it reads only that, and cannot be changed. The errors are
 // ErrUnknownStream and ErrUnknownPartition; the journal is opened by the first
 // use.
 func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
-	s, ok := n.meta.Stream(stream)
-	if !ok {
+	name, tag := SplitTag(stream)
+	s, ok := n.meta.Stream(name)
+	if !ok || JoinTag(name, tag) != stream {
 		return nil, ErrUnknownStream
 	}
-	return n.partitionOf(s, partition)
+	p, err := n.partitionOf(s, partition)
+	if err == nil {
+		p.tag = tag
+	}
+	return p, err
 }
 
 // PartitionByKey returns a partition of a stream by the stream's id.
@@ -49,7 +56,9 @@ func (n *Node) partitionOf(s *Stream, partition int32) (*Partition, error) {
 }
 
 // Key names the partition for good.
-func (p *Partition) Key() StreamPartition { return StreamPartition{p.stream.ID, p.number} }
+func (p *Partition) Key() StreamPartition {
+	return StreamPartition{Stream: p.stream.ID, Partition: p.number, Tag: p.tag}
+}
 
 // Policy is what the stream's settings mean.
 func (p *Partition) Policy() Policy { return p.policy }
@@ -105,6 +114,9 @@ type Fetched struct {
 	Bytes   int      // of all pieces
 	Next    int64    // the offset behind the last record
 	Aborted []AbortedTxn
+	// Idle says that nothing was found but offsets to pass over: a reader that can
+	// wait should.
+	Idle bool
 	// Full says that there is a batch, but one larger than MaxBytes.
 	Full  bool
 	chunk *storage.Chunk

@@ -41,6 +41,8 @@ const (
 const (
 	SettingDurability     = "daybook.durability"
 	SettingJournals       = "daybook.journals"
+	SettingKeyIndex       = "daybook.key.index"
+	SettingTagIndex       = "daybook.tag.index"
 	SettingCleanupPolicy  = "cleanup.policy"
 	SettingRetentionMS    = "retention.ms"
 	SettingRetentionBytes = "retention.bytes"
@@ -59,6 +61,8 @@ func Settings() []Setting {
 		{"compression.type", "producer", KindString, "Batches are stored as the producer compressed them.", oneOf("producer")},
 		{SettingDurability, "durable", KindString, "durable: on stable storage on a majority before the answer; replicated: in the memory of a majority. Settable only when the stream is created.", oneOf("durable", "replicated")},
 		{SettingJournals, "1", KindInt, "How many journals the partitions share; settable only when the stream is created.", between(1, maxJournals)},
+		{SettingKeyIndex, "false", KindBool, "Keep an index by which the records of a key are found in milliseconds.", nil},
+		{SettingTagIndex, "false", KindBool, "Keep an index by which consumers of STREAM@TAG are spared batches without the tag; the first such consumer switches it on, too, until the next restart.", nil},
 		{"delete.retention.ms", "86400000", KindLong, "Kept and reported; Daybook does not compact.", atLeast(0)},
 		{"file.delete.delay.ms", "60000", KindLong, "Kept and reported.", atLeast(0)},
 		{"flush.messages", maxLong, KindLong, "Kept and reported; daybook.durability decides.", atLeast(1)},
@@ -161,6 +165,8 @@ type Policy struct {
 	Retention time.Duration
 	// RetentionBytes is how much each journal keeps; negative is without limit.
 	RetentionBytes int64
+	// Indexes are those over records that the journals keep.
+	Indexes storage.Indexes
 	// MaxBatchBytes is the largest batch accepted.
 	MaxBatchBytes int
 	// AppendTime means that batches get the time of their append.
@@ -175,6 +181,7 @@ func (s *Stream) Policy() Policy {
 		Durable:        s.Value(SettingDurability) == "durable",
 		Retention:      s.millis(SettingRetentionMS),
 		RetentionBytes: s.integer(SettingRetentionBytes),
+		Indexes:        storage.Indexes{Keys: s.Value(SettingKeyIndex) == "true", Tags: s.Value(SettingTagIndex) == "true"},
 		MaxBatchBytes:  int(s.integer(SettingMaxMessage)),
 		AppendTime:     s.Value(SettingTimestampType) == "LogAppendTime",
 		MaxBefore:      s.millis(SettingTimestampPast),

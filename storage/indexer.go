@@ -33,12 +33,15 @@ type indexer struct {
 
 func newIndexer(j *Journal) *indexer { return &indexer{j: j, kick: make(chan struct{}, 1)} }
 
-// SetIndexes says which indexes the journal keeps from now on. Files that are there stay until their segments go.
-func (j *Journal) SetIndexes(x Indexes) {
-	j.indexer.keys.Store(x.Keys)
-	j.indexer.tags.Store(x.Tags)
-	if !x.Keys && !x.Tags {
+// KeepIndexes says which indexes the journal keeps from now on. Files that are there stay until their segments go. The
+// tag index, once kept, is kept until the journal closes: a reader may have asked for it.
+func (j *Journal) KeepIndexes(x Indexes) {
+	if x.Keys == j.indexer.keys.Load() && (!x.Tags || j.indexer.tags.Load()) {
 		return
+	}
+	j.indexer.keys.Store(x.Keys)
+	if x.Tags {
+		j.indexer.tags.Store(true)
 	}
 	j.indexer.start.Do(func() { j.indexer.done.Go(j.indexer.run) })
 	j.indexer.wake()

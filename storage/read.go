@@ -13,8 +13,11 @@ type Chunk struct {
 	Pieces [][]byte
 	// Bytes is the length of all pieces.
 	Bytes int
-	// Next is the offset behind the last batch; the offset that was asked for if there is none.
+	// Next is the offset behind the last batch, and behind batches that ReadTagged left out; the offset that was asked
+	// for if there is neither.
 	Next int64
+	// Behind is the offset behind the last batch of Pieces; the offset that was asked for if there is none.
+	Behind int64
 
 	pool *sync.Pool // of *[]byte; nil: memory is not used again
 	held []*[]byte
@@ -64,7 +67,7 @@ func (j *Journal) Read(partition uint32, offset int64, maxBytes int, limit int64
 }
 
 func (j *Journal) read(r *reading) (*Chunk, error) {
-	c := &Chunk{Next: r.offset, pool: &j.buffers}
+	c := &Chunk{Next: r.offset, Behind: r.offset, pool: &j.buffers}
 	for skipped := 0; skipped < maxSkipped; {
 		run, err := r.next()
 		if err != nil {
@@ -110,7 +113,8 @@ type batchRun struct {
 	seg     *segment
 	entries []entry // of the segment, as they were when the batches were found
 	locs    []loc
-	next    int64 // offset behind the last
+	behind  int64 // offset behind the last
+	next    int64 // behind those that were left out, too
 	end     int64 // of what may be read of the segment, as a file offset
 }
 
@@ -184,7 +188,7 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 	if first < 0 {
 		return nil
 	}
-	n := first
+	n, last := first, first
 	var wanted []loc
 	for ; n < len(locs) && locs[n].offset < r.limit && seg.base+uint64(locs[n].rel) < visible; n++ {
 		if r.tag != nil && !r.tag.wants(locs[n].rel) {
@@ -198,18 +202,22 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 		r.room -= size
 		r.started = true
 		if r.tag != nil {
-			wanted = append(wanted, locs[n])
+			wanted, last = append(wanted, locs[n]), n
 		}
 	}
 	if n == first {
 		return nil
 	}
-	run := &batchRun{seg: seg, locs: locs[first:n], next: next, end: int64(min(size, visible-seg.base))}
-	if n < len(locs) {
-		run.next = locs[n].offset
+	run := &batchRun{seg: seg, locs: locs[first:n], end: int64(min(size, visible-seg.base))}
+	behind := func(n int) int64 {
+		if n < len(locs) {
+			return locs[n].offset
+		}
+		return next
 	}
+	run.next, run.behind = behind(n), behind(n)
 	if r.tag != nil {
-		run.locs = wanted
+		run.locs, run.behind = wanted, behind(last+1)
 	}
 	return run
 }
@@ -260,7 +268,8 @@ func (r *batchRun) readView(v *view, c *Chunk) error {
 		}
 	}
 	last := r.locs[len(r.locs)-1]
-	c.add(v.mapping.Bytes[from:last.rel+last.length], r.next)
+	c.add(v.mapping.Bytes[from:last.rel+last.length], r.behind)
+	c.Next = r.next
 	return nil
 }
 
@@ -313,7 +322,8 @@ func (r *batchRun) readCopy(c *Chunk) error {
 		}
 		at += int(l.length)
 		if i == len(r.locs)-1 {
-			c.add(buf, r.next)
+			c.add(buf, r.behind)
+			c.Next = r.next
 		}
 	}
 	return nil
@@ -322,7 +332,7 @@ func (r *batchRun) readCopy(c *Chunk) error {
 func (c *Chunk) add(piece []byte, next int64) {
 	c.Pieces = append(c.Pieces, piece)
 	c.Bytes += len(piece)
-	c.Next = next
+	c.Next, c.Behind = next, next
 }
 
 // check compares a batch's bytes with the index and its own checksum.

@@ -78,7 +78,7 @@ type keyLog struct {
 
 func newKeyLog(t testing.TB, seed int64, segment int64, rounds int) *keyLog {
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: segment})
-	l.SetIndexes(storage.Indexes{Keys: true, Tags: true})
+	l.KeepIndexes(storage.Indexes{Keys: true, Tags: true})
 	k := &keyLog{log: l, history: map[string][]string{}}
 	k.append(t, rand.New(rand.NewSource(seed)), rounds)
 	return k
@@ -120,7 +120,7 @@ func (k *keyLog) reopen(t testing.TB) {
 	t.Helper()
 	must(t, k.Close())
 	k.log = openLog(t, k.dir, k.opts)
-	k.SetIndexes(storage.Indexes{Keys: true, Tags: true})
+	k.KeepIndexes(storage.Indexes{Keys: true, Tags: true})
 }
 
 // A key's records are found in all segments, the open one too, in order, by every codec; after a restart as well.
@@ -218,7 +218,7 @@ func TestALookupOverDamageSaysSo(t *testing.T) {
 	b[5000] ^= 1
 	must(t, os.WriteFile(path, b, 0o644))
 	k.log = openLog(t, k.dir, k.opts)
-	k.SetIndexes(storage.Indexes{Keys: true})
+	k.KeepIndexes(storage.Indexes{Keys: true})
 	var last error
 	for _, err := range k.Find([]byte("key-1"), false) {
 		last = err
@@ -232,7 +232,7 @@ func TestALookupOverDamageSaysSo(t *testing.T) {
 func TestLookupsSeeCommittedRecordsOnly(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{})
-	l.SetIndexes(storage.Indexes{Keys: true})
+	l.KeepIndexes(storage.Indexes{Keys: true})
 	txn := func(producer int64, sequence uint32, value string) []byte {
 		b := keyedBatch(storage.None, keyed{key: "k", value: value})
 		binary.BigEndian.PutUint16(b[21:], 16)

@@ -12,9 +12,8 @@ const maxSkipped = 64
 // what is not indexed yet. So a batch too many may come, and within a batch all records do. Chunk.Next is behind what
 // was left out, even where nothing was found.
 func (j *Journal) ReadTagged(partition uint32, offset int64, maxBytes int, limit int64, tag string) (*Chunk, error) {
-	if !j.indexer.tags.Load() { // whoever asks for a tag wants it found faster from now on
-		j.SetIndexes(Indexes{Keys: j.indexer.keys.Load(), Tags: true})
-	}
+	// Whoever asks for a tag wants it found faster from now on.
+	j.KeepIndexes(Indexes{Keys: j.indexer.keys.Load(), Tags: true})
 	return j.read(&reading{j: j, partition: partition, offset: offset, limit: limit, room: maxBytes,
 		tag: &tagFilter{hash: hashOf([]byte(tag))}})
 }

@@ -21,7 +21,7 @@ type tagLog struct {
 
 func newTagLog(t testing.TB, rounds int) *tagLog {
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 16 << 10})
-	l.SetIndexes(storage.Indexes{Tags: true})
+	l.KeepIndexes(storage.Indexes{Tags: true})
 	x := &tagLog{log: l, batches: map[string][]int64{}}
 	rng := rand.New(rand.NewSource(3))
 	for i := range rounds {
@@ -122,7 +122,7 @@ func (x *tagLog) check(t testing.TB) {
 func TestMarkersBelongToEveryTag(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{})
-	l.SetIndexes(storage.Indexes{Tags: true})
+	l.KeepIndexes(storage.Indexes{Tags: true})
 	l.put(0, batch(batchSpec{values: []string{"a"}, producer: 1, txn: true}))
 	marker := &storage.Batch{Marker: true, Data: storage.ControlBatch(1, 0, 0, false, 1)}
 	must(t, l.store(marker))

@@ -193,8 +193,10 @@ func (c *call) may(op kmsg.ACLOperation, kind kmsg.ACLResourceType, name string)
 	return a == nil || c.conn.who.trusted || a.allows(c.conn.who, op, kind, name)
 }
 
-// topic returns TOPIC_AUTHORIZATION_FAILED unless the client may do op to a topic.
+// topic returns TOPIC_AUTHORIZATION_FAILED unless the client may do op to a topic. A
+// tag is a part of its stream.
 func (c *call) topic(op kmsg.ACLOperation, name string) error {
+	name, _ = cluster.SplitTag(name)
 	if !c.may(op, kmsg.ACLResourceTypeTopic, name) {
 		return kerr.TopicAuthorizationFailed
 	}

@@ -134,7 +134,9 @@ func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fet
 			if f.err = target.err; f.err == nil {
 				s.readPartition(f, target.partition, target.fetchPartition, r.readCommitted, min(target.maxBytes, left), total == 0)
 			}
-			total += f.data.Bytes
+			if !f.data.Idle {
+				total += f.data.Bytes
+			}
 			if left -= f.data.Bytes; f.data.Full && target.maxBytes >= left {
 				left = 0 // reading more only to find that it does not fit costs too much
 			}

@@ -42,7 +42,11 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	for _, t := range req.Topics {
 		stream, err := s.findTopic(c, t, create)
 		if err == nil {
-			resp.Topics = append(resp.Topics, s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations))
+			topic := s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations)
+			if t.Topic != nil && *t.Topic != stream.Name { // a tag: it has no id of its own, so clients name it
+				topic.Topic, topic.TopicID = t.Topic, [16]byte{}
+			}
+			resp.Topics = append(resp.Topics, topic)
 			continue
 		}
 		topic := kmsg.NewMetadataResponseTopic()
@@ -63,10 +67,13 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 	if err := c.topic(kmsg.ACLOperationDescribe, *t.Topic); err != nil {
 		return nil, err
 	}
-	if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
-		return stream, nil
-	}
+	stream, tag, ok := s.streamOf(*t.Topic)
+	name, _ := cluster.SplitTag(*t.Topic)
 	switch {
+	case ok:
+		return stream, nil
+	case tag != "" && cluster.ValidStreamName(name):
+		return nil, kerr.UnknownTopicOrPartition // nobody makes a stream by reading a part of it
 	case !cluster.ValidStreamName(*t.Topic):
 		return nil, kerr.InvalidTopicException
 	case internalTopic(*t.Topic): // it comes to be as in Kafka: when it is named

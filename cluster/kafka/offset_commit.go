@@ -68,10 +68,13 @@ func (s *Server) mayCommit(group, memberID, instanceID string, generation int32)
 	if g, ok := s.groups.find(group); ok {
 		return g.MayCommit(memberID, instanceID, generation)
 	}
-	if generation >= 0 || memberID != "" {
-		return membership.ErrIllegalGeneration
+	switch {
+	case generation < 0 && memberID == "":
+		return nil
+	case s.node.Meta().HasGroup(group): // one without members
+		return membership.ErrUnknownMember
 	}
-	return nil
+	return membership.ErrIllegalGeneration
 }
 
 // groupOffset checks one offset of a commit.
@@ -79,7 +82,7 @@ func (s *Server) groupOffset(c *call, topic string, partition int32, offset int6
 	if err := c.topic(kmsg.ACLOperationRead, topic); err != nil {
 		return cluster.GroupOffset{}, err
 	}
-	stream, ok := s.node.Meta().Stream(topic)
+	stream, tag, ok := s.streamOf(topic)
 	switch {
 	case !ok || partition < 0 || partition >= stream.Partitions:
 		return cluster.GroupOffset{}, kerr.UnknownTopicOrPartition
@@ -89,7 +92,7 @@ func (s *Server) groupOffset(c *call, topic string, partition int32, offset int6
 		return cluster.GroupOffset{}, kerr.InvalidCommitOffsetSize
 	}
 	return cluster.GroupOffset{
-		Stream: stream.ID, Partition: partition,
+		Stream: stream.ID, Partition: partition, Tag: tag,
 		Offset: offset, LeaderEpoch: epoch,
 		Metadata:     []byte(orEmpty(metadata)),
 		CommitMillis: now,

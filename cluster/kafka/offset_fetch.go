@@ -119,11 +119,11 @@ func unknownTopicID(t kmsg.OffsetFetchRequestGroupTopic) kmsg.OffsetFetchRespons
 
 func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable bool) kmsg.OffsetFetchResponseGroupTopicPartition {
 	answer := noOffset(partition)
-	stream, ok := s.node.Meta().Stream(topic)
+	stream, tag, ok := s.streamOf(topic)
 	if !ok {
 		return answer // nothing committed, as for a topic that never was
 	}
-	offset, ok, unstable := s.node.Meta().GroupOffset(group, cluster.StreamPartition{Stream: stream.ID, Partition: partition})
+	offset, ok, unstable := s.node.Meta().GroupOffset(group, cluster.StreamPartition{Stream: stream.ID, Partition: partition, Tag: tag})
 	if stable && unstable {
 		answer.ErrorCode = kerr.UnstableOffsetCommit.Code
 		return answer
@@ -142,7 +142,8 @@ func (s *Server) groupTopics(group string) map[string][]int32 {
 	slices.SortFunc(partitions, func(a, b cluster.StreamPartition) int { return cmp.Compare(a.Partition, b.Partition) })
 	for _, p := range partitions {
 		if stream, ok := s.node.Meta().StreamByID(p.Stream); ok {
-			topics[stream.Name] = append(topics[stream.Name], p.Partition)
+			name := cluster.JoinTag(stream.Name, p.Tag)
+			topics[name] = append(topics[name], p.Partition)
 		}
 	}
 	return topics
