@@ -220,8 +220,7 @@ func (r *reader) restore(h *replication.EventHeader, list []parkedTable, barred 
 }
 
 // reconsider looks again at the parked tables that a statement names, when it has been
-// applied. An XA transaction that is prepared can't hold rows of them that were passed
-// over: the server lets no statement change a table's definition before it is decided.
+// applied.
 func (r *reader) reconsider(h *replication.EventHeader, s statement, c *cursor) error {
 	for _, n := range slices.SortedFunc(maps.Keys(r.parked), compareNames) {
 		if !r.concerns(s, c, func(other tableName) bool { return other == n }) {

@@ -203,6 +203,36 @@ func TestParkedTableIsReplaced(t *testing.T) {
 	})
 }
 
+// Rows that an XA transaction prepared while their table was parked are not lost when it
+// is committed after the table has come back.
+func TestPreparedRowsOfAParkedTable(t *testing.T) {
+	each(t, func(t *testing.T, server *services.MySQL) {
+		r := newRig(t, server)
+		r.exec("CREATE TABLE d (id INT NOT NULL, v INT)", "INSERT INTO d VALUES (1,1)")
+		r.wantStop("no-primary-key")
+		r.exec("CREATE UNIQUE INDEX u ON d (id)")
+		c := r.open("")
+		c.SetMaxOpenConns(1)
+		id := "'" + r.name + "'"
+		for _, q := range []string{"XA START " + id, "INSERT INTO d VALUES (2,2)", "XA END " + id, "XA PREPARE " + id} {
+			if _, err := c.ExecContext(t.Context(), q); err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+		}
+		_ = c.Close()
+		r.exec("CREATE VIEW w AS SELECT * FROM d") // it names the table: there it comes back
+		r.once()
+		if n := len(r.state("d")); n != 1 {
+			t.Fatalf("%d rows before the commit, want 1", n)
+		}
+		r.exec("XA COMMIT " + id)
+		r.once()
+		if n := len(r.state("d")); n != 2 {
+			t.Errorf("%d rows, want 2", n)
+		}
+	})
+}
+
 // A table that only the snapshot can't read holds up neither those before it nor those
 // behind it.
 func TestTableThatCannotBeReadIsParked(t *testing.T) {

@@ -101,8 +101,14 @@ func (r *reader) rows(h *replication.EventHeader, b []byte) error {
 
 // capture hands on the rows of an event, if their table is captured.
 func (r *reader) capture(h *replication.EventHeader, b []byte, known *binding) error {
-	if err := r.bind(known); err != nil || known.codec == nil {
+	if err := r.bind(known); err != nil {
 		return err
+	}
+	if known.codec == nil {
+		if r.tx.xa != nil {
+			r.tx.xa.pass(r, known.m)
+		}
+		return nil
 	}
 	e, err := parseRows(h.EventType, b)
 	if err != nil {

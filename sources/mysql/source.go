@@ -82,6 +82,7 @@ func (s *Source) Report() pipeline.Report { return s.see.report() }
 // Run reads until ctx ends; see pipeline.Source.
 func (s *Source) Run(ctx context.Context, from pipeline.Position, out pipeline.Emitter) error {
 	s.see.setPhase("connecting")
+	s.see.setParked(nil)
 	srv, err := connect(ctx, &s.cfg, s.tls)
 	if err != nil {
 		return err

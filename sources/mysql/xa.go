@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/daybook-data/daybook/pipeline"
@@ -19,6 +22,8 @@ type preparedXA struct {
 	id    string
 	rows  []heldRows
 	bytes int
+	// passed are the parked tables whose rows were passed over.
+	passed map[tableName]bool
 }
 
 type heldRows struct {
@@ -112,7 +117,20 @@ func (r *reader) prepare(h *replication.EventHeader, b []byte) error {
 	return r.commit(h)
 }
 
-// release emits held rows.
+// pass notes that rows were passed over, where their table is parked.
+func (x *preparedXA) pass(r *reader, m *tableMap) {
+	n := r.reg.id(m.db, m.name)
+	if _, parked := r.parked[n]; !parked {
+		return
+	}
+	if x.passed == nil {
+		x.passed = map[tableName]bool{}
+	}
+	x.passed[n] = true
+}
+
+// release emits held rows. A table that was parked when its rows were logged and is not
+// any more is read anew: the snapshot that took it back may not have seen them.
 func (r *reader) release(h *replication.EventHeader, x *preparedXA) error {
 	if x == nil {
 		return nil
@@ -124,6 +142,12 @@ func (r *reader) release(h *replication.EventHeader, x *preparedXA) error {
 		held.header.Timestamp = h.Timestamp
 		if err := r.contain(r.emitRows(&held.header, held.event, held.codec)); err != nil {
 			return err
+		}
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(x.passed), compareNames) {
+		if _, parked := r.parked[n]; !parked {
+			r.log.Info("an XA transaction has rows that were passed over while their table was parked: it will be read anew", slog.String("table", n.String()))
+			r.readAnew(h, n)
 		}
 	}
 	return nil
