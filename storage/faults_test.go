@@ -269,3 +269,137 @@ func TestEveryOperationMayFail(t *testing.T) {
 		}
 	}
 }
+
+// A bit that flips between the disk and us, in whatever read: the start refuses or gives the same answers, and so does a
+// read that serves.
+func TestABitThatFlipsOnTheWayIsNoticed(t *testing.T) {
+	t.Parallel()
+	whole := newScript(t)
+	must(t, whole.run())
+	written := whole.mem.Crash(whole.mem.Doubts())
+	want, reads := whole.served(written, nil)
+	if reads < 10 {
+		t.Fatalf("the start reads %d times", reads)
+	}
+	for nth := 1; nth <= reads; nth++ {
+		for _, bit := range []int{1, 77, 300, 1000, 4001, 9999} {
+			got, _ := whole.served(written.Crash(nil), &vfs.Fault{Op: vfs.OpRead, Nth: nth, Flip: bit})
+			if got != nil && !bytes.Equal(got, want) {
+				t.Fatalf("bit %d of read %d of %d: other bytes are served than were written", bit, nth, reads)
+			}
+		}
+	}
+}
+
+// served opens a disk and reads it, with a fault on the way; nil if that was refused as damage. It counts reads.
+func (s *script) served(disk *vfs.Mem, fault *vfs.Fault) (data []byte, reads int) {
+	faulty := vfs.NewFaulty(disk)
+	if fault != nil {
+		faulty.Inject(*fault)
+	}
+	o := s.o
+	o.FS = faulty
+	l, err := tryOpen(s.t, "j", o)
+	if isDamage(err) {
+		return nil, 0
+	}
+	must(s.t, err)
+	defer l.Close()
+	data, err = l.tryContents(0)
+	if isDamage(err) {
+		return nil, 0
+	}
+	must(s.t, err)
+	return append(data, 0), faulty.Count(vfs.OpRead) // never nil
+}
+
+// A disk that does not answer stops nobody but who waits for it: what was stored is read, a journal beside goes on, and
+// when the disk answers the append is what it would have been.
+func TestAStalledSyncHoldsUpNoReader(t *testing.T) {
+	t.Parallel()
+	for _, op := range []vfs.Op{vfs.OpWrite, vfs.OpSync} {
+		disk := vfs.NewFaulty(vfs.OS{})
+		l := openLog(t, t.TempDir(), storage.Options{FS: disk})
+		l.put(0, plain("before", 2))
+		want := l.contents(0)
+		release, stuck := make(chan struct{}), make(chan struct{})
+		disk.Inject(vfs.Fault{Op: op, Name: ".seg", Stall: release, Stalled: stuck})
+		done := make(chan error)
+		go func() { done <- l.store(&storage.Batch{Data: plain("stuck", 1)}) }()
+		<-stuck
+		if got := l.contents(0); !bytes.Equal(got, want) {
+			t.Errorf("%s: while it stalls, other bytes are read than were stored", op)
+		}
+		if _, end := l.Bounds(0); end != 2 {
+			t.Errorf("%s: while it stalls, the end is %d, want 2", op, end)
+		}
+		select {
+		case err := <-done:
+			t.Errorf("%s: the append was answered before the disk: %v", op, err)
+		default:
+		}
+		close(release)
+		must(t, <-done)
+		l.Commit(l.last())
+		if _, end := l.Bounds(0); end != 3 {
+			t.Errorf("%s: the end is %d, want 3", op, end)
+		}
+	}
+}
+
+// An index file or a segment that cannot be read is an error of the disk, not the absence of data: the start says so and
+// changes nothing, and the next one finds everything (a store that answered "does not exist" was believed, and its
+// replicas deleted).
+func TestAnUnreadableDiskIsNotAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	whole := newScript(t)
+	must(t, whole.run())
+	for _, name := range []string{".seg", "mark", "start."} {
+		disk := whole.mem.Crash(whole.mem.Doubts())
+		faulty := vfs.NewFaulty(disk)
+		faulty.Inject(vfs.Fault{Op: vfs.OpRead, Name: name, Keep: true})
+		o := whole.o
+		o.FS = faulty
+		if _, err := tryOpen(t, "j", o); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%s cannot be read: got %v, want the disk's error", name, err)
+		}
+		if err := whole.restarts(disk.Crash(nil)); err != nil {
+			t.Errorf("after %s could not be read: %v", name, err)
+		}
+	}
+	disk := vfs.NewFaulty(whole.mem.Crash(whole.mem.Doubts()))
+	o := whole.o
+	o.FS = disk
+	l, err := tryOpen(t, "j", o)
+	must(t, err)
+	disk.Inject(vfs.Fault{Op: vfs.OpRead, Keep: true})
+	if got, err := l.tryContents(0); !errors.Is(err, syscall.EIO) || len(got) > 0 {
+		t.Errorf("reading gave %d bytes, %v; want the disk's error", len(got), err)
+	}
+}
+
+// The point that is known to be on stable storage is of each journal alone.
+func TestOneJournalsSyncVouchesForNoOther(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem()
+	o := storage.Options{FS: mem, Mode: storage.Replicated, FlushEvery: 1 << 62}
+	a, err := storage.Open("a", o)
+	must(t, err)
+	defer a.Close()
+	b, err := storage.Open("b", o)
+	must(t, err)
+	defer b.Close()
+	for _, j := range []*storage.Journal{a, b} {
+		l := &log{t: t, Journal: j, term: 1}
+		l.put(0, plain("x", 4))
+	}
+	must(t, b.Flush())
+	disk := mem.Crash(nil)
+	for name, want := range map[string]int64{"a": 0, "b": 4} {
+		l, err := tryOpen(t, name, storage.Options{FS: disk})
+		must(t, err)
+		if _, end := l.Bounds(0); end != want {
+			t.Errorf("journal %s ends at %d, want %d", name, end, want)
+		}
+	}
+}

@@ -515,6 +515,35 @@ func TestRaftFindsItsLogAgain(t *testing.T) {
 	}
 }
 
+// A restart reads the last segment and of all others no more than the header of the last frame, however much is kept.
+func TestARestartReadsOnlyTheLastSegment(t *testing.T) {
+	t.Parallel()
+	o := storage.Options{SegmentBytes: 4 << 10}
+	l := openLog(t, t.TempDir(), o)
+	for i := range 300 {
+		l.put(uint32(i%3), plain(fmt.Sprint(i), 3))
+	}
+	dir := l.crash()
+	segs := files(t, dir, ".seg")
+	disk := vfs.NewFaulty(vfs.OS{})
+	reads := map[string]int{}
+	disk.Before = func(op vfs.Op, name string) {
+		if op == vfs.OpRead && strings.HasSuffix(name, ".seg") {
+			reads[filepath.Base(name)]++
+		}
+	}
+	o.FS = disk
+	must(t, openLog(t, dir, o).Close())
+	for _, name := range segs[:len(segs)-1] {
+		if reads[name] > 1 {
+			t.Errorf("segment %s was read %d times", name, reads[name])
+		}
+	}
+	if reads[segs[len(segs)-1]] == 0 || len(segs) < 10 {
+		t.Errorf("%d segments, the last one read %d times", len(segs), reads[segs[len(segs)-1]])
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -80,6 +80,9 @@ func TestNextOffsetsSurviveWhenEverythingExpired(t *testing.T) {
 			if s, e := l.Bounds(uint32(p)); s != want || e != want {
 				t.Fatalf("partition %d: bounds %d to %d, want %d to %d", p, s, e, want, want)
 			}
+			if stable := l.LastStable(uint32(p)); stable != want { // an empty log's end is its start, for all who ask
+				t.Errorf("partition %d: stable to %d, want %d", p, stable, want)
+			}
 			if _, ok, err := l.OffsetForTime(uint32(p), 0); ok || err != nil {
 				t.Errorf("partition %d: found a time in nothing, %v", p, err)
 			}

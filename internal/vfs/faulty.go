@@ -40,6 +40,8 @@ type Fault struct {
 	Flip int
 	// Stall makes the operation wait until the channel is closed, and then go on as if nothing had been.
 	Stall <-chan struct{}
+	// Stalled, if not nil, is closed when an operation begins to wait for Stall.
+	Stalled chan<- struct{}
 }
 
 // Faulty wraps an FS and makes chosen operations fail. It also counts operations, and can bound the space files may
@@ -101,6 +103,9 @@ func (f *Faulty) check(op Op, name string) *Fault {
 	}
 	hit := f.hit(op, name)
 	if hit != nil && hit.Stall != nil {
+		if hit.Stalled != nil {
+			close(hit.Stalled)
+		}
 		<-hit.Stall
 		return nil
 	}
