@@ -117,9 +117,9 @@ func askOn[R kmsg.Response](p *peer, client *kgo.Client, title string, request k
 }
 
 // passing finds the errors that say no more than "not yet": a coordinator that loads,
-// the markers of the last transaction under way.
-var passing = regexp.MustCompile(fmt.Sprintf(`"ErrorCode":(%d|%d|%d|%d)\b`, kerr.CoordinatorNotAvailable.Code,
-	kerr.CoordinatorLoadInProgress.Code, kerr.NotCoordinator.Code, kerr.ConcurrentTransactions.Code))
+// the markers of the last transaction under way, a topic just made.
+var passing = regexp.MustCompile(fmt.Sprintf(`"ErrorCode":(%d|%d|%d|%d|%d)\b`, kerr.CoordinatorNotAvailable.Code,
+	kerr.CoordinatorLoadInProgress.Code, kerr.NotCoordinator.Code, kerr.ConcurrentTransactions.Code, kerr.NotLeaderForPartition.Code))
 
 // incidental are the fields in which two brokers may differ.
 var incidental = []string{
