@@ -221,15 +221,11 @@ func TestPreparedRowsOfAParkedTable(t *testing.T) {
 		}
 		_ = c.Close()
 		r.exec("CREATE VIEW w AS SELECT * FROM d") // it names the table: there it comes back
-		r.once()
-		if n := len(r.state("d")); n != 1 {
-			t.Fatalf("%d rows before the commit, want 1", n)
-		}
+		run := r.start(nil)
+		r.await("the table to come back", func() bool { r.alive(run); return run.parked() == "" && len(r.state("d")) == 1 })
 		r.exec("XA COMMIT " + id)
-		r.once()
-		if n := len(r.state("d")); n != 2 {
-			t.Errorf("%d rows, want 2", n)
-		}
+		r.await("the row of the XA transaction", func() bool { r.alive(run); return len(r.state("d")) == 2 })
+		run.stop()
 	})
 }
 
