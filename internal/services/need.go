@@ -9,7 +9,7 @@ import (
 
 // Names returns the names of all that can be installed, as Need takes them.
 func Names() []string {
-	return []string{"mysql", "mariadb", "redis", "nginx", "kcat", "elasticsearch", "kafka", "nats"}
+	return []string{"mysql", "mariadb", "redis", "nginx", "kcat", "python", "elasticsearch", "kafka", "nats"}
 }
 
 // Need installs the named services without starting anything. One that is there
@@ -40,6 +40,8 @@ func need(ctx context.Context, c cache, name string) (err error) {
 		_, err = nginxDebian().install(ctx, c)
 	case "kcat":
 		_, err = kcatDebian().install(ctx, c)
+	case "python":
+		_, err = pythonDebian().install(ctx, c)
 	case "elasticsearch":
 		_, err = elasticsearchServer().install(ctx, c)
 	case "kafka":
