@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,5 +65,29 @@ func TestJavaProducerSendsTransactions(t *testing.T) {
 	// Version 2 of transactions raises the epoch with each of them.
 	if txn, ok := b.node.Meta().Transaction("id"); !ok || txn.Epoch < 2 {
 		t.Errorf("the producer's epoch is %+v, want it raised by every transaction", txn)
+	}
+}
+
+// The verifiable tools count and check what they send and receive themselves.
+func TestVerifiableToolsAgree(t *testing.T) {
+	b := newBroker(t, false)
+	b.topic("t", 3, nil)
+	sent := tool(t, b, "", "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", b.addr, "--topic", "t", "--max-messages", "2000", "--acks", "-1")
+	if !strings.Contains(sent, `"sent":2000,"acked":2000`) {
+		t.Errorf("the producer ends with\n%s", sent[max(0, len(sent)-300):])
+	}
+	got := tool(t, b, "", "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", b.addr, "--topic", "t", "--group-id", "g", "--max-messages", "2000")
+	n := 0
+	for line := range strings.Lines(got) {
+		var event struct {
+			Name  string
+			Count int
+		}
+		if json.Unmarshal([]byte(line), &event) == nil && event.Name == "records_consumed" {
+			n += event.Count
+		}
+	}
+	if n != 2000 || !strings.Contains(got, `"name":"offsets_committed"`) || strings.Contains(got, `"success":false`) {
+		t.Errorf("the consumer took %d records, want 2000, and says\n%.3000s", n, got)
 	}
 }
