@@ -231,10 +231,11 @@ func (j *Journal) readRun(r *batchRun, c *Chunk) error {
 		return r.readCopy(c)
 	}
 	c.runs = append(c.runs, heldRun{r.seg, v})
-	pieces := r.stretches()
-	if v.want(pieces, r.end) {
+	scanned, cold := v.want(r.stretches(), r.end)
+	if scanned {
 		j.readAhead(r.seg, v, int64(last.rel)+int64(last.length), r.end)
 	}
+	v.await(r.stretches(), cold)
 	return Guard(func() error { return r.readView(v, c) })
 }
 

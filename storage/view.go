@@ -10,6 +10,9 @@ import (
 // aheadBytes is how far a reader of old data is read ahead of, into the next segment too.
 const aheadBytes = 8 << 20
 
+// largePiece is from which size on asking for a piece's pages costs less than touching them.
+const largePiece = 64 << 10
+
 // view is a segment's file in memory. It is counted: one reference for the segment, one for each reader that holds
 // pieces of it, so that nothing is unmapped or overwritten under a reader, a socket's write included.
 type view struct {
@@ -92,8 +95,8 @@ func (s *segment) dropView() {
 
 // want tells the cache of a read of these pieces, which are in order, before they are touched; the segment's data ends
 // at end. What is missing is asked for at once, so that the disk works on all of it together. It returns whether the
-// reader is passing through old data, so that it will want what follows.
-func (v *view) want(pieces []piece, end int64) (scanned bool) {
+// reader is passing through old data, so that it will want what follows, and whether it may have to wait for the disk.
+func (v *view) want(pieces []piece, end int64) (scanned, cold bool) {
 	now := time.Now()
 	var total, missing int64
 	for len(pieces) > 0 {
@@ -101,11 +104,21 @@ func (v *view) want(pieces []piece, end int64) (scanned bool) {
 		mine, rest, bytes := g.cut(pieces)
 		m, s := g.want(mine, bytes, end, now)
 		total, missing, scanned = total+bytes, missing+m, s
+		cold = cold || s // it was asked for, but may not have come yet
 		pieces = rest
 	}
 	v.cache.hits.Add(uint64(total - missing))
 	v.cache.misses.Add(uint64(missing))
-	return scanned
+	return scanned, cold || missing > 0
+}
+
+// await waits for the disk, where there is something to wait for, and maps large pieces at once.
+func (v *view) await(pieces []piece, cold bool) {
+	for _, p := range pieces {
+		if cold || p.n >= largePiece {
+			v.mapping.Populate(p.at, p.n)
+		}
+	}
 }
 
 // ahead reads on from a file offset, as far as n bytes reach in this segment, and returns what is left of n.

@@ -41,6 +41,13 @@ func (m *Mapping) WillNeed(off, n int64) {
 	_ = unix.Madvise(m.pages(off, n), unix.MADV_WILLNEED) // advice
 }
 
+// Populate waits until a range is in memory. Touching what is not would do so as well, but keep a whole processor of
+// the scheduler waiting with it: it cannot know of page faults, as it does of system calls. What cannot be read, or on
+// a kernel before 5.14, is left to be found by touching it.
+func (m *Mapping) Populate(off, n int64) {
+	_ = unix.Madvise(m.pages(off, n), unix.MADV_POPULATE_READ)
+}
+
 // Forget lets go of the memory that holds a range. What was not yet written to the disk stays.
 func (m *Mapping) Forget(off, n int64) {
 	b := m.pages(off, n)

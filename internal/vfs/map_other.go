@@ -14,6 +14,9 @@ type Mapping struct {
 // WillNeed does nothing here.
 func (*Mapping) WillNeed(_, _ int64) {}
 
+// Populate does nothing here.
+func (*Mapping) Populate(_, _ int64) {}
+
 // Forget does nothing here.
 func (*Mapping) Forget(_, _ int64) {}
 
