@@ -15,6 +15,8 @@ type DiskOptions struct {
 	// disk, but at most 1 GiB, by default; negative for none. What the node writes
 	// for itself, commits of groups among it, may use the reserve.
 	ReserveBytes int64
+	// ReservePercent is the same as a part of the disk, if above 0.
+	ReservePercent float64
 	// DeleteEarly removes old segments before their time while the reserve is
 	// touched. What a reader holds stays.
 	DeleteEarly bool
@@ -86,7 +88,9 @@ func (d *disk) measure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	reserve := d.o.ReserveBytes
-	if reserve == 0 {
+	if d.o.ReservePercent > 0 {
+		reserve = int64(float64(total) * d.o.ReservePercent / 100)
+	} else if reserve == 0 {
 		reserve = min(maxReserve, total/20)
 	}
 	reserve = max(reserve, 0)

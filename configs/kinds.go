@@ -146,6 +146,18 @@ func parseSize(n *yaml.Node) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	v, err := ParseSize(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w, got %s", err, valueOrNothing(n))
+	}
+	return v, nil
+}
+
+// errSize says what a size looks like.
+var errSize = errors.New("want a size such as 512KiB, 64MiB or 2GiB")
+
+// ParseSize reads a number of bytes with its unit, as in a file.
+func ParseSize(s string) (int64, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(s, u.suffix)
 		if !ok {
@@ -157,7 +169,7 @@ func parseSize(n *yaml.Node) (int64, error) {
 		}
 		return v * u.bytes, nil
 	}
-	return 0, fmt.Errorf("want a size such as 512KiB, 64MiB or 2GiB, got %s", valueOrNothing(n))
+	return 0, errSize
 }
 func showSize(v int64) string {
 	if v == 0 {

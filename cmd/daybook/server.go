@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-data/daybook/internal/node"
@@ -31,5 +33,8 @@ it behind what guards your network.`,
 	cmd.Flags().StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "address for Kafka clients, host:port")
 	cmd.Flags().StringVar(&o.Advertise, "advertise", "", "address that clients are told to use, where it differs from --kafka")
 	cmd.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:9600", "address for /metrics, /live and /ready, host:port; empty for none")
+	cmd.Flags().StringVar(&o.Disk.Reserve, "disk-reserve", "", "what must be free for appends to be taken: a size, a part of the disk like 5%, or none (default 5%, at most 1GiB)")
+	cmd.Flags().BoolVar(&o.Disk.DeleteEarly, "disk-delete-early", false, "remove the oldest records before their time while the reserve is touched; what a sink has not read stays")
+	cmd.Flags().DurationVar(&o.Disk.StallAfter, "disk-stall", 5*time.Second, "after how long a disk that does not answer is reported")
 	return cmd
 }

@@ -34,11 +34,11 @@ type store struct {
 
 // openStore opens the journal in a folder, which it makes. No other process can have it
 // open.
-func openStore(dir string, advertised string, log *slog.Logger) (*store, error) {
+func openStore(dir string, advertised string, disk cluster.DiskOptions, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: making the journal's folder: %w", ErrEnvironment, err)
 	}
-	n, err := cluster.Open(cluster.Options{Dir: dir, Logger: log.With("component", "journal")})
+	n, err := cluster.Open(cluster.Options{Dir: dir, Disk: disk, Logger: log.With("component", "journal")})
 	var locked *vfs.LockedError
 	switch {
 	case errors.As(err, &locked):
@@ -111,7 +111,7 @@ func (s *stores) store(dir string) (*store, error) {
 	if st := s.open[abs]; st != nil {
 		return st, nil
 	}
-	st, err := openStore(abs, embedded, s.log)
+	st, err := openStore(abs, embedded, cluster.DiskOptions{}, s.log)
 	if err != nil {
 		return nil, err
 	}

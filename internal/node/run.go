@@ -153,8 +153,9 @@ func (r *running) run(ctx context.Context, all *stores) error {
 // serve starts the sockets in the folders of embedded journals and the admin pages.
 func (r *running) serve(ctx context.Context, services *errgroup.Group, all *stores) error {
 	page, err := admin.New(admin.Options{
-		Ready: r.ready, Status: func() any { return r.status() },
-		Collectors: r.collectors(), Version: r.options.Version, Log: r.options.Log,
+		Ready:      func() error { return errors.Join(all.health(), r.ready()) },
+		Status:     func() any { return r.status() },
+		Collectors: append(r.collectors(), diskCollector{all.all}), Version: r.options.Version, Log: r.options.Log,
 	})
 	if err != nil {
 		return err

@@ -2,11 +2,13 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/cluster/kafka"
@@ -19,6 +21,7 @@ type ServerOptions struct {
 	Kafka     string
 	Advertise string
 	HTTP      string
+	Disk      DiskFlags
 	Log       *slog.Logger
 	Version   string
 }
@@ -32,19 +35,25 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	disk, err := o.Disk.options()
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", o.Kafka)
 	if err != nil {
 		return fmt.Errorf("%w: --kafka: %w", ErrEnvironment, err)
 	}
-	st, err := openStore(dir, o.Advertise, o.Log)
+	st, err := openStore(dir, o.Advertise, disk, o.Log)
 	if err != nil {
 		l.Close()
 		return err
 	}
 	defer closing(st.close, &err)
 	page, err := admin.New(admin.Options{
-		Ready: func() error { return ctx.Err() }, Status: func() any { return st.status() },
-		Version: o.Version, Log: o.Log,
+		Ready:      func() error { return errors.Join(ctx.Err(), st.node.Health()) },
+		Status:     func() any { return st.status() },
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{st} }}},
+		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {
 		l.Close()

@@ -1,12 +1,20 @@
 package node
 
+import "github.com/daybook-data/daybook/cluster"
+
 // serverStatus is what /status of a server shows.
 type serverStatus struct {
-	Dir       string   `json:"dir"`
-	ClusterID string   `json:"cluster_id"`
-	Strays    []string `json:"strays,omitempty"` // folders that the metadata does not know
+	Dir       string             `json:"dir"`
+	ClusterID string             `json:"cluster_id"`
+	Strays    []string           `json:"strays,omitempty"` // folders that the metadata does not know
+	Disk      cluster.DiskStatus `json:"disk"`
+	Problem   string             `json:"problem,omitempty"` // why data does not move
 }
 
 func (s *store) status() serverStatus {
-	return serverStatus{Dir: s.dir, ClusterID: s.node.ClusterID(), Strays: s.node.Strays()}
+	st := serverStatus{Dir: s.dir, ClusterID: s.node.ClusterID(), Strays: s.node.Strays(), Disk: s.node.Disk()}
+	if err := s.node.Health(); err != nil {
+		st.Problem = err.Error()
+	}
+	return st
 }

@@ -1,0 +1,96 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/configs"
+)
+
+// DiskFlags say how a server treats its disk, as flags say it.
+type DiskFlags struct {
+	// Reserve is what must be free for appends to be taken: a size, "5%", or "none".
+	// Empty is the node's default.
+	Reserve string
+	// DeleteEarly removes old records before their time while the reserve is touched.
+	DeleteEarly bool
+	// StallAfter is after how long the disk is said not to answer.
+	StallAfter time.Duration
+}
+
+// options checks the flags. A percentage is of the disk, so that stays with the node.
+func (f DiskFlags) options() (o cluster.DiskOptions, err error) {
+	o = cluster.DiskOptions{DeleteEarly: f.DeleteEarly, StallAfter: f.StallAfter}
+	if f.StallAfter < 0 {
+		return o, fmt.Errorf("%w: --disk-stall %s: must be above zero", ErrConfig, f.StallAfter)
+	}
+	percent, isPercent := strings.CutSuffix(f.Reserve, "%")
+	switch {
+	case f.Reserve == "":
+	case f.Reserve == "none":
+		o.ReserveBytes = -1
+	case isPercent:
+		o.ReservePercent, err = strconv.ParseFloat(percent, 64)
+		if err != nil || !(o.ReservePercent > 0 && o.ReservePercent < 100) { // NaN is neither
+			return o, fmt.Errorf("%w: --disk-reserve %s: must be between 0%% and 100%%", ErrConfig, f.Reserve)
+		}
+	default:
+		if o.ReserveBytes, err = configs.ParseSize(f.Reserve); err != nil || o.ReserveBytes <= 0 {
+			return o, fmt.Errorf("%w: --disk-reserve %s: must be a size like 2GiB, a part like 5%%, or none", ErrConfig, f.Reserve)
+		}
+	}
+	return o, nil
+}
+
+// health says why data does not move in the journals of this process.
+func (s *stores) health() error {
+	var errs []error
+	for _, st := range s.all() {
+		errs = append(errs, st.node.Health())
+	}
+	return errors.Join(errs...)
+}
+
+// diskCollector exports what the nodes of this process know of their disks.
+type diskCollector struct {
+	stores func() []*store
+}
+
+func diskDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("daybook_disk_"+name, help, []string{"dir"}, nil)
+}
+
+// Describe sends nothing: an unchecked collector.
+func (c diskCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the numbers of now.
+func (c diskCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, st := range c.stores() {
+		d := st.node.Disk()
+		stalled := 0.0
+		if d.Stalled != nil {
+			stalled = d.Stalled.For.Seconds()
+		}
+		refusing := 0.0
+		if d.Refusing {
+			refusing = 1
+		}
+		send(ch, []string{st.dir},
+			metric{diskDesc("free_bytes", "Bytes of the disk that are free."), gauge, float64(d.Free)},
+			metric{diskDesc("reserve_bytes", "Bytes that must be free for appends to be taken."), gauge, float64(d.Reserve)},
+			metric{diskDesc("refusing", "1 while appends are refused for want of space, else 0."), gauge, refusing},
+			metric{diskDesc("held_bytes", "Bytes that retention would have removed if no sink held them, while appends are refused."), gauge, float64(d.Held)},
+			metric{diskDesc("stalled_seconds", "For how long the disk has not answered; 0 while it does."), gauge, stalled},
+			metric{diskDesc("stalls_total", "How often the disk did not answer within the limit."), counter, float64(d.Stalls)},
+			metric{diskDesc("syncs_total", "Syncs of files and directories."), counter, float64(d.Seen.Syncs)},
+			metric{diskDesc("sync_seconds_total", "Time that syncs took, all together."), counter, d.Seen.SyncTime.Seconds()},
+			metric{diskDesc("longest_seconds", "Longest time that a change of the disk took since the start."), gauge, d.Seen.Longest.Seconds()},
+		)
+	}
+}
