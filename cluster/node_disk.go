@@ -62,6 +62,8 @@ type disk struct {
 	fs    vfs.FS
 	watch *vfs.Watch
 
+	saidFull bool // what was logged last; used by lookAtSpace alone
+
 	mu     sync.Mutex // guards all below
 	status DiskStatus
 	stall  vfs.Pending // the one that was told

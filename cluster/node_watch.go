@@ -26,20 +26,21 @@ func (n *Node) watchDisk(look func()) {
 }
 
 func (n *Node) lookAtSpace() {
-	before := n.disk.now().Refusing
 	if err := n.disk.measure(); err != nil {
 		n.logger.Warn("the disk's room is not known", "error", err)
 		return
 	}
 	s := n.disk.now()
 	switch {
-	case s.Refusing && !before:
+	case s.Refusing == n.disk.saidFull:
+	case s.Refusing:
 		n.logger.Error("the disk is nearly full: appends are refused, clients wait; free disk space, lower retention, or let sinks catch up",
 			"dir", n.opts.Dir, "free", s.Free, "reserve", s.Reserve)
 		n.wake()
-	case before && !s.Refusing:
+	default:
 		n.logger.Info("the disk has room again: appends go on", "dir", n.opts.Dir, "free", s.Free)
 	}
+	n.disk.saidFull = s.Refusing
 }
 
 func (n *Node) lookAtStalls() {
