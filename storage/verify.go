@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/daybook-data/daybook/internal/vfs"
 )
@@ -38,7 +39,7 @@ func Verify(dir string) (*Report, error) { return VerifyFS(vfs.OS{}, dir) }
 // VerifyFS is Verify on another file system.
 func VerifyFS(fsys vfs.FS, dir string) (*Report, error) {
 	r := &Report{Partitions: map[uint32]PartitionReport{}}
-	w, err := openWalk(fsys, dir)
+	w, err := openWalk(fsys, dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func Dump(dir string, out io.Writer) error { return DumpFS(vfs.OS{}, dir, out) }
 
 // DumpFS is Dump on another file system.
 func DumpFS(fsys vfs.FS, dir string, out io.Writer) error {
-	w, err := openWalk(fsys, dir)
+	w, err := openWalk(fsys, dir, false)
 	if err != nil {
 		return err
 	}
@@ -137,6 +138,7 @@ type walk struct {
 	dir      string
 	lock     io.Closer
 	bases    []uint64
+	start    *startFile // as it was read; nil if neither copy can be
 	tail     *tail
 	durable  uint64
 	loose    bool            // the next frame has nothing to link to
@@ -145,14 +147,16 @@ type walk struct {
 	each     func(*segment, *frameHeader, []byte) error
 }
 
-func openWalk(fsys vfs.FS, dir string) (w *walk, err error) {
+// openWalk looks at a journal's directory. It takes the journal's lock, so that nobody changes it meanwhile, unless peek
+// is set, or the directory cannot be written to: then nobody of this user can, and a walk need not.
+func openWalk(fsys vfs.FS, dir string, peek bool) (w *walk, err error) {
 	names, err := fsys.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	w = &walk{fsys: fsys, dir: dir, tail: newTail()}
-	if slices.Contains(names, "lock") {
-		if w.lock, err = fsys.Lock(filepath.Join(dir, "lock")); err != nil {
+	if slices.Contains(names, "lock") && !peek {
+		if w.lock, err = fsys.Lock(filepath.Join(dir, "lock")); err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 			return nil, err
 		}
 	}
@@ -172,7 +176,7 @@ func openWalk(fsys vfs.FS, dir string) (w *walk, err error) {
 			if err := s.decode(payload); err != nil {
 				return nil, errors.Join(err, w.close())
 			}
-			w.tail, best, found = s.front, seq, true
+			w.tail, w.start, best, found = s.front.clone(), s, seq, true
 		}
 	}
 	if !found && len(names) > 0 {

@@ -1,0 +1,363 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+)
+
+// Keep says which side of the damage a repair keeps.
+type Keep string
+
+// The sides. A log is one piece, so what is not on the kept side goes, damaged or not.
+const (
+	// KeepNewer gives up the front of the log up to behind the damage. Offsets go on as if nothing had happened.
+	KeepNewer Keep = "newer"
+	// KeepOlder gives up the damage and all behind it. The offsets of what is lost are given out again.
+	KeepOlder Keep = "older"
+)
+
+// Repair is what would make a damaged journal one that opens again. Nothing is deleted: what goes is moved into a folder
+// within the journal's, which no start looks at.
+type Repair struct {
+	Dir      string
+	Problems []error
+	Keep     Keep
+	// From and To are the journal positions of what is lost.
+	From, To uint64
+	// Lost are the offsets of each partition that are lost, as far as what is on disk tells.
+	Lost map[uint32]PartitionReport
+	// Files are those that are moved as a whole; of CutFile only the bytes from CutAt on are.
+	Files   []string
+	CutFile string
+	CutAt   int64
+	// Quarantine is the folder they are moved into.
+	Quarantine string
+
+	fsys  vfs.FS
+	w     *walk
+	front *tail // of the repaired log, if its front goes
+}
+
+// ErrCannotRepair says that a journal's damage is of a kind that needs a backup or a replica.
+var ErrCannotRepair = errors.New("this damage cannot be repaired from what is in the directory: restore it from a replica or a backup")
+
+// PlanRepair reads a journal and says what would repair it; nil if a start would find nothing wrong. The journal's lock
+// is held until Close. keep may be empty: then the newer side is kept if it can be, else the older.
+func PlanRepair(fsys vfs.FS, dir string, keep Keep) (*Repair, error) {
+	w, err := openWalk(fsys, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &Repair{Dir: dir, Keep: keep, Lost: map[uint32]PartitionReport{}, fsys: fsys, w: w}
+	if err := r.plan(); err != nil || r.From == r.To {
+		err = errors.Join(err, w.close())
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close gives the lock back.
+func (r *Repair) Close() error { return r.w.close() }
+
+func (r *Repair) plan() error {
+	if r.w.start == nil && len(r.w.bases) > 0 {
+		return fmt.Errorf("%s: %w: neither copy of the start file can be read", r.Dir, ErrCannotRepair)
+	}
+	from, to, end, err := r.survey()
+	if err != nil || len(r.Problems) == 0 {
+		return err
+	}
+	if r.Keep != KeepOlder {
+		if found := r.keepNewer(to); found {
+			r.Keep = KeepNewer
+			return r.losses(r.w.start.front.pos, r.front.pos)
+		}
+		if r.Keep == KeepNewer {
+			return fmt.Errorf("%s: %w: behind the damage no segment's beginning is described by an index", r.Dir, ErrCannotRepair)
+		}
+	}
+	r.Keep = KeepOlder
+	if from < r.w.start.front.pos {
+		return fmt.Errorf("%s: %w", r.Dir, ErrCannotRepair)
+	}
+	r.keepOlder(from)
+	return r.losses(from, max(end, r.w.durable))
+}
+
+// survey walks the log and returns where the first fault begins, where the last one ends, and where the log does. A copy
+// of the start file that is lost is no fault: a start makes it good.
+func (r *Repair) survey() (from, to, end uint64, err error) {
+	w := r.w
+	w.each = func(*segment, *frameHeader, []byte) error { return nil }
+	from = ^uint64(0)
+	note := func(begin, stop uint64) { from, to = min(from, begin), max(to, stop) }
+	if len(w.bases) > 0 && w.bases[0] != w.tail.pos {
+		note(w.tail.pos, w.bases[0])
+	}
+	for i, base := range w.bases {
+		had := len(r.Problems)
+		if err := w.segment(base, &r.Problems); err != nil {
+			return 0, 0, 0, err
+		}
+		for _, p := range r.Problems[had:] {
+			d := &DamageError{}
+			if errors.As(p, &d) {
+				note(d.Position, max(d.End, d.Position+1))
+			}
+		}
+		if i+1 < len(w.bases) && w.tail.pos < w.bases[i+1] && len(r.Problems) == had { // ends early: told by the next one
+			note(w.tail.pos, w.bases[i+1])
+		}
+	}
+	end = w.tail.pos
+	if end < w.durable {
+		note(end, w.durable)
+		if len(r.Problems) == 0 {
+			r.Problems = append(r.Problems, &DamageError{File: r.Dir, Position: end, End: w.durable, Reason: "the log ends before the point that was on stable storage"})
+		}
+	}
+	return from, to, end, nil
+}
+
+// keepNewer looks for the first segment behind the damage whose beginning is known: the index of the one before has the
+// state that it goes on from.
+func (r *Repair) keepNewer(to uint64) bool {
+	for _, base := range r.w.bases {
+		if base < to || base == r.w.start.front.pos {
+			continue
+		}
+		if r.front = r.stateAt(base); r.front != nil {
+			for _, b := range r.w.bases {
+				if b < base {
+					r.Files = append(r.Files, segName(b))
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// stateAt finds the state at a segment's beginning in the index of the segment before it, which may be in the quarantine
+// of a repair that was cut off.
+func (r *Repair) stateAt(base uint64) *tail {
+	folders := []string{r.Dir}
+	names, _ := r.fsys.ReadDir(r.Dir) // it was read before
+	for _, n := range names {
+		if strings.HasPrefix(n, quarantinePrefix) {
+			folders = append(folders, filepath.Join(r.Dir, n))
+		}
+	}
+	for _, dir := range folders {
+		names, _ := r.fsys.ReadDir(dir)
+		for _, n := range names {
+			b, ok := parseSegName(strings.TrimSuffix(n, idxSuffix) + segSuffix)
+			if !ok || !strings.HasSuffix(n, idxSuffix) || b >= base {
+				continue
+			}
+			seg := &segment{base: b, path: filepath.Join(dir, segName(b))}
+			if x, err := readIndex(r.fsys, seg); err == nil && x.end.pos == base {
+				return x.end
+			}
+		}
+	}
+	return nil
+}
+
+// keepOlder plans the cut at a position.
+func (r *Repair) keepOlder(at uint64) {
+	for _, b := range r.w.bases {
+		if b >= at && b != r.w.start.front.pos {
+			r.Files = append(r.Files, segName(b))
+		} else if b <= at {
+			r.CutFile, r.CutAt = segName(b), int64(at-b)
+		}
+	}
+}
+
+// losses notes what lies between two positions, as far as it can be read.
+func (r *Repair) losses(from, to uint64) error {
+	r.From, r.To = from, to
+	names, err := r.fsys.ReadDir(r.Dir)
+	if err != nil {
+		return err
+	}
+	for i := 1; r.Quarantine == "" || slices.Contains(names, r.Quarantine); i++ {
+		r.Quarantine = fmt.Sprintf("%s%d", quarantinePrefix, i)
+	}
+	w := *r.w
+	kept := map[uint32]int64{} // where each partition ends before the loss
+	w.each = func(_ *segment, h *frameHeader, frame []byte) error {
+		for i := range h.dirBytes() / dirEntryBytes {
+			d := entryAt(frame, i)
+			if h.position < from {
+				kept[d.partition] = d.baseOffset + int64(d.records)
+			}
+			if h.position < from || h.position >= to {
+				continue
+			}
+			p, known := r.Lost[d.partition]
+			if p.First = min(p.First, d.baseOffset); !known {
+				p.First = d.baseOffset
+			}
+			if end, is := kept[d.partition]; is && !known {
+				p.First = end // what lies between could not be read
+			}
+			p.Next = d.baseOffset + int64(d.records)
+			p.Batches, p.Records = p.Batches+1, p.Records+int64(d.records)
+			r.Lost[d.partition] = p
+		}
+		return nil
+	}
+	for _, base := range w.bases {
+		var known []error // the survey has them
+		w.unlink(base)
+		if err := w.segment(base, &known); err != nil {
+			return err
+		}
+	}
+	// What cannot be read is lost as well: where the log goes on tells how much it was.
+	if r.front != nil {
+		for id, next := range r.front.next {
+			if had := r.w.start.front.next[id]; next > had {
+				p := r.Lost[id]
+				p.First, p.Next = had, next
+				r.Lost[id] = p
+			}
+		}
+	}
+	return nil
+}
+
+// quarantinePrefix begins the names of the folders that a repair moves things into.
+const quarantinePrefix = "quarantine-"
+
+// Apply does it. Interrupted anywhere it leaves a journal that still refuses to open, and can be repaired again.
+func (r *Repair) Apply() error {
+	to := filepath.Join(r.Dir, r.Quarantine)
+	if err := r.fsys.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := r.fsys.SyncDir(r.Dir); err != nil {
+		return err
+	}
+	if r.Keep == KeepNewer {
+		return r.applyNewer(to)
+	}
+	return r.applyOlder(to)
+}
+
+// applyNewer keeps copies of the indexes first, as they hold the new front, then moves the segments, and then writes the
+// front: a start in between finds the first segment missing and stops.
+func (r *Repair) applyNewer(to string) error {
+	for _, name := range r.Files {
+		from := idxPath(filepath.Join(r.Dir, name))
+		if data, err := vfs.ReadFile(r.fsys, from); err == nil {
+			if err := vfs.WriteFile(r.fsys, filepath.Join(to, filepath.Base(from)), data, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.move(to); err != nil {
+		return err
+	}
+	s, fresh, err := openStart(r.fsys, r.Dir)
+	if err != nil || fresh {
+		return errors.Join(err, ErrCannotRepair)
+	}
+	defer s.close()
+	s.front = r.front
+	return s.write()
+}
+
+// applyOlder lowers the mark before anything is cut, as every cut does (FORMAT.md, writing 4).
+func (r *Repair) applyOlder(to string) error {
+	m, _, _, err := openMark(r.fsys, r.Dir)
+	if err != nil {
+		return err
+	}
+	defer m.file.Close()
+	if r.CutFile != "" {
+		if err := r.keepBytes(filepath.Join(to, fmt.Sprintf("%s.from-%d", r.CutFile, r.CutAt))); err != nil {
+			return err
+		}
+	}
+	if err := m.setSynced(r.From, false); err != nil {
+		return err
+	}
+	slices.Reverse(r.Files) // the last one first: what is left is always a log
+	if err := r.move(to); err != nil || r.CutFile == "" {
+		return err
+	}
+	path := filepath.Join(r.Dir, r.CutFile)
+	if err := r.setAside(idxPath(path), to); err != nil {
+		return err
+	}
+	f, err := r.fsys.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(r.CutAt); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// keepBytes copies what is cut from a file.
+func (r *Repair) keepBytes(path string) error {
+	in, err := r.fsys.OpenFile(filepath.Join(r.Dir, r.CutFile), os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := r.fsys.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	buf := make([]byte, scanBuffer)
+	for off := int64(0); ; {
+		n, err := in.ReadAt(buf, r.CutAt+off)
+		if _, werr := out.WriteAt(buf[:n], off); werr != nil {
+			return werr
+		}
+		if off += int64(n); err == io.EOF {
+			return out.Sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// move moves the segments with their index files, and makes that durable.
+func (r *Repair) move(to string) error {
+	for _, name := range r.Files {
+		if err := r.setAside(filepath.Join(r.Dir, name), to); err != nil {
+			return err
+		}
+		for _, suffix := range indexSuffixes {
+			if err := r.setAside(strings.TrimSuffix(filepath.Join(r.Dir, name), segSuffix)+suffix, to); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(r.fsys.SyncDir(to), r.fsys.SyncDir(r.Dir))
+}
+
+// setAside moves a file, if it is there.
+func (r *Repair) setAside(path, to string) error {
+	err := r.fsys.Rename(path, filepath.Join(to, filepath.Base(path)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
