@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -123,7 +124,12 @@ func (m *member) watch() {
 		return
 	case <-m.journal.Failed():
 	}
-	m.setErr(m.journal.Err())
+	err := m.journal.Err()
+	if !errors.Is(err, storage.ErrClosed) && !errors.Is(err, ErrReopen) {
+		m.o.Logger.Error("a journal has become read-only after an error of its disk: nothing is appended to it any more, what it has is read; restart the node once the cause is gone",
+			"dir", m.o.Dir, "error", err)
+	}
+	m.setErr(err)
 	m.shutdown()
 }
 

@@ -42,6 +42,8 @@ type DiskStatus struct {
 	Held int64 `json:"held_bytes,omitempty"`
 	// Stalled is what has not returned for longer than the limit; nil if nothing.
 	Stalled *DiskStall `json:"stalled,omitempty"`
+	// ReadOnly is how many journals have met an error and take nothing any more.
+	ReadOnly int `json:"read_only_journals,omitempty"`
 	// Stalls counts them since the start.
 	Stalls int64           `json:"stalls"`
 	Seen   vfs.WatchTotals `json:"-"`

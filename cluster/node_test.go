@@ -369,13 +369,20 @@ func TestFullDiskRefusesAndRecoversWithoutARestart(t *testing.T) {
 func TestFailedDiskMakesTheJournalReadOnlyAndNotTheOthers(t *testing.T) {
 	t.Parallel()
 	faulty := vfs.NewFaulty(vfs.OS{})
-	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS = faulty })
+	log := &told{}
+	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS, o.Logger = faulty, slog.New(slog.NewTextHandler(log, nil)) })
 	sick := create(t, n, cluster.NewStream{Name: "sick"})
 	create(t, n, cluster.NewStream{Name: "well"})
 	mustAppend(t, n, "sick", 0, "v")
 	faulty.Inject(vfs.Fault{Op: vfs.OpSync, Name: sick.ID.String(), Keep: true})
 	if a := appendTo(t, n, "sick", 0, "w"); !errors.Is(a.Err, cluster.ErrReadOnly) {
 		t.Errorf("the append gave %v, want ErrReadOnly", a.Err)
+	}
+	if err := n.Health(); !errors.Is(err, cluster.ErrReadOnly) || !strings.Contains(err.Error(), "journal 0 of sick") || n.Disk().ReadOnly != 1 {
+		t.Errorf("health is %v", err)
+	}
+	if log.count("become read-only") != 1 {
+		t.Errorf("the log says:\n%s", log.buf.String())
 	}
 	faulty.Heal()
 	if a := appendTo(t, n, "sick", 0, "w"); !errors.Is(a.Err, cluster.ErrReadOnly) {

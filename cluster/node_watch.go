@@ -55,7 +55,11 @@ func (n *Node) lookAtStalls() {
 }
 
 // Disk returns what the node knows of its disk.
-func (n *Node) Disk() DiskStatus { return n.disk.now() }
+func (n *Node) Disk() DiskStatus {
+	s := n.disk.now()
+	s.ReadOnly = len(n.readOnly())
+	return s
+}
 
 // Health says why data does not move, or nil while it does: the disk is nearly
 // full or does not answer, or journals have become read-only.
@@ -68,12 +72,21 @@ func (n *Node) Health() error {
 	if s.Refusing {
 		errs = append(errs, n.disk.admit())
 	}
-	n.eachOpen(func(name string, h *journalHandle, g *Group) {
-		if err := cmp.Or(g.Err(), g.Journal().Err()); err != nil && !errors.Is(err, storage.ErrClosed) {
-			errs = append(errs, fmt.Errorf("journal %d of %s: %w: %w", h.number, name, ErrReadOnly, err))
+	return errors.Join(append(errs, n.readOnly()...)...)
+}
+
+// readOnly returns why journals take nothing any more, one error for each.
+func (n *Node) readOnly() (errs []error) {
+	note := func(what string, err error) {
+		if err != nil && !errors.Is(err, storage.ErrClosed) {
+			errs = append(errs, fmt.Errorf("%s: %w: %w", what, ErrReadOnly, err))
 		}
+	}
+	note("the metadata", cmp.Or(n.metaGroup.Err(), n.metaGroup.Journal().Err()))
+	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+		note(fmt.Sprintf("journal %d of %s", h.number, name), cmp.Or(g.Err(), g.Journal().Err()))
 	})
-	return errors.Join(errs...)
+	return errs
 }
 
 // eachOpen calls f with each journal that is open. One that is being opened or

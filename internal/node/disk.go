@@ -86,6 +86,7 @@ func (c diskCollector) Collect(ch chan<- prometheus.Metric) {
 			metric{diskDesc("reserve_bytes", "Bytes that must be free for appends to be taken."), gauge, float64(d.Reserve)},
 			metric{diskDesc("refusing", "1 while appends are refused for want of space, else 0."), gauge, refusing},
 			metric{diskDesc("held_bytes", "Bytes that retention would have removed if no sink held them, while appends are refused."), gauge, float64(d.Held)},
+			metric{diskDesc("read_only_journals", "Journals that met an error of the disk and take nothing any more."), gauge, float64(d.ReadOnly)},
 			metric{diskDesc("stalled_seconds", "For how long the disk has not answered; 0 while it does."), gauge, stalled},
 			metric{diskDesc("stalls_total", "How often the disk did not answer within the limit."), counter, float64(d.Stalls)},
 			metric{diskDesc("syncs_total", "Syncs of files and directories."), counter, float64(d.Seen.Syncs)},
