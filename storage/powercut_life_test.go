@@ -187,7 +187,6 @@ func (l *life) cutTail() {
 }
 
 func (l *life) trim() {
-	low := l.now.Low
 	l.now.Low = l.now.End
 	if l.rng.Intn(3) == 0 {
 		start, end := l.Bounds(1)
@@ -197,7 +196,7 @@ func (l *life) trim() {
 		_, err := l.Retain()
 		must(l.t, err)
 	}
-	for p := range low {
+	for p := range lifeParts {
 		l.now.Low[p], _ = l.Bounds(uint32(p))
 	}
 }

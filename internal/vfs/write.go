@@ -1,20 +1,5 @@
 package vfs
 
-import "io"
-
-// writeEach is WritevAt for files without a vectored write.
-func writeEach(f io.WriterAt, buffers [][]byte, off int64) (int64, error) {
-	var done int64
-	for _, b := range buffers {
-		n, err := f.WriteAt(b, off+done)
-		done += int64(n)
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
-}
-
 // zeroFill is Allocate where the system has none: it writes zeroes beyond the present size.
 func zeroFill(f File, off, n int64) error {
 	size, err := f.Size()
