@@ -34,9 +34,9 @@ type contents struct {
 
 	scan   *scanner
 	stop   <-chan struct{} // ends a read with ErrClosed
-	plain  []byte          // used again
-	hashes []uint64        // used again
-	tags   []uint64        // used again
+	walk   walker
+	hashes []uint64 // used again
+	tags   []uint64 // used again
 }
 
 func newContents(seg *segment, stop <-chan struct{}) *contents {
@@ -97,7 +97,7 @@ func (c *contents) addBatch(rel uint32, data []byte) {
 		return
 	}
 	c.hashes, c.tags = c.hashes[:0], c.tags[:0]
-	err := eachRecord(h, data[batchHeaderBytes:], &c.plain, func(r *plainRecord) error {
+	err := c.walk.each(h, data[batchHeaderBytes:], func(r *plainRecord) error {
 		if r.key != nil {
 			c.hashes = append(c.hashes, hashOf(r.key))
 		}

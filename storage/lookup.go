@@ -37,6 +37,7 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 			return
 		}
 		hash := hashOf(key)
+		var walk walker
 		for i := range segs {
 			last := i == len(segs)-1
 			if newestFirst {
@@ -52,7 +53,7 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 				slices.Reverse(rels)
 			}
 			for _, rel := range rels {
-				found, err := j.recordsOf(segs[i], rel, key)
+				found, err := j.recordsOf(&walk, segs[i], rel, key)
 				if err != nil {
 					yield(Record{}, err)
 					return
@@ -71,7 +72,7 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 }
 
 // recordsOf returns the records of a batch that have a key and may be seen.
-func (j *Journal) recordsOf(seg *segment, rel uint32, key []byte) ([]Record, error) {
+func (j *Journal) recordsOf(walk *walker, seg *segment, rel uint32, key []byte) ([]Record, error) {
 	j.mu.RLock()
 	e := entryAround(seg.entries, rel)
 	j.mu.RUnlock()
@@ -88,8 +89,7 @@ func (j *Journal) recordsOf(seg *segment, rel uint32, key []byte) ([]Record, err
 		return nil, nil
 	}
 	var found []Record
-	var buf []byte
-	err = eachRecord(b, data[batchHeaderBytes:], &buf, func(r *plainRecord) error {
+	err = walk.each(b, data[batchHeaderBytes:], func(r *plainRecord) error {
 		if r.key == nil || !bytes.Equal(r.key, key) || r.offset < start {
 			return nil
 		}

@@ -160,7 +160,7 @@ func (p *Peek) Records(partition uint32, from int64, f func(Record) error) error
 		return err
 	}
 	from = max(from, p.Starts[partition])
-	var buf []byte
+	var walk walker
 	w.each = func(seg *segment, h *frameHeader, frame []byte) error {
 		at := frameHeaderBytes + h.dirBytes()
 		for i := range h.dirBytes() / dirEntryBytes {
@@ -170,7 +170,7 @@ func (p *Peek) Records(partition uint32, from int64, f func(Record) error) error
 			if d.partition != partition || d.baseOffset+int64(d.records) <= from || parseHeader(data).Control() {
 				continue
 			}
-			err := eachRecord(parseHeader(data), data[batchHeaderBytes:], &buf, func(r *plainRecord) error {
+			err := walk.each(parseHeader(data), data[batchHeaderBytes:], func(r *plainRecord) error {
 				if r.offset < from {
 					return nil
 				}

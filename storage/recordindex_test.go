@@ -77,7 +77,7 @@ type keyLog struct {
 }
 
 func newKeyLog(t testing.TB, seed int64, segment int64, rounds int) *keyLog {
-	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: segment})
+	l := openLog(t, t.TempDir(), storage.Options{Mode: storage.Replicated, SegmentBytes: segment})
 	l.KeepIndexes(storage.Indexes{Keys: true, Tags: true})
 	k := &keyLog{log: l, history: map[string][]string{}}
 	k.append(t, rand.New(rand.NewSource(seed)), rounds)

@@ -24,11 +24,11 @@ func eachTimestamp(h Header, body []byte, start int64, f func(offset, ts int64) 
 		f(max(h.BaseOffset, start), h.MaxTimestamp)
 		return nil
 	}
-	plain, done, err := plainReader(h.Compression(), body)
+	var u unpacker
+	plain, err := u.reader(h.Compression(), body)
 	if err != nil {
 		return fmt.Errorf("%w: unpacking: %w", ErrInvalidBatch, err)
 	}
-	defer done()
 	r := bufio.NewReaderSize(plain, 16<<10)
 	for range h.Records {
 		delta, tsDelta, err := nextRecord(r)
@@ -71,28 +71,45 @@ func nextRecord(r *bufio.Reader) (offsetDelta, tsDelta int64, err error) {
 	return offsetDelta, tsDelta, err
 }
 
-// plainReader unpacks the records of a batch. done gives its memory back.
-func plainReader(c Compression, body []byte) (r io.Reader, done func(), err error) {
-	nothing := func() {}
+// unpacker unpacks the records of one batch after the other with the same memory, of which some codecs need a lot. It
+// is not safe for concurrent use; its zero value is ready.
+type unpacker struct {
+	gzip *gzip.Reader
+	lz4  *lz4.Reader
+	zstd *zstd.Decoder
+}
+
+// reader unpacks the records of a batch. What it returns is valid until the next call.
+func (u *unpacker) reader(c Compression, body []byte) (_ io.Reader, err error) {
+	in := bytes.NewReader(body)
 	switch c {
 	case None:
-		return bytes.NewReader(body), nothing, nil
+		return in, nil
 	case Gzip:
-		g, err := gzip.NewReader(bytes.NewReader(body))
-		return g, nothing, err
-	case LZ4:
-		return lz4.NewReader(bytes.NewReader(body)), nothing, nil
-	case Zstd:
-		d, err := zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPlainBlock))
-		if err != nil {
-			return nil, nil, err
+		if u.gzip == nil {
+			u.gzip = new(gzip.Reader)
 		}
-		return d, d.Close, nil
+		return u.gzip, u.gzip.Reset(in)
+	case LZ4:
+		if u.lz4 == nil {
+			u.lz4 = lz4.NewReader(nil)
+		}
+		u.lz4.Reset(in)
+		return u.lz4, nil
+	case Zstd:
+		if u.zstd == nil {
+			// Without concurrency it has no goroutines, and needs no Close.
+			u.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxPlainBlock))
+			if err != nil {
+				return nil, err
+			}
+		}
+		return u.zstd, u.zstd.Reset(in)
 	case Snappy:
 		b, err := unpackSnappy(body)
-		return bytes.NewReader(b), nothing, err
+		return bytes.NewReader(b), err
 	}
-	return nil, nil, fmt.Errorf("unknown compression %d", c)
+	return nil, fmt.Errorf("unknown compression %d", c)
 }
 
 // xerialMagic starts the framing that Java clients put around Snappy blocks.

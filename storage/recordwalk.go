@@ -32,15 +32,26 @@ type plainRecord struct {
 // hashOf is the hash of a key or tag that the index files hold.
 func hashOf(b []byte) uint64 { return xxhash.Sum64(b) }
 
-// eachRecord calls f with the records of a batch until it fails. body is what follows the header. buf is memory that is
-// used again. Records above maxPlainBlock are an error.
-func eachRecord(h Header, body []byte, buf *[]byte, f func(r *plainRecord) error) error {
-	plain, done, err := plainReader(h.Compression(), body)
+// walker goes through the records of batches with the same memory. It is not safe for concurrent use; its zero value
+// is ready.
+type walker struct {
+	unpacker unpacker
+	in       *bufio.Reader
+	buf      []byte
+}
+
+// each calls f with the records of a batch until it fails. body is what follows the header. Records above
+// maxPlainBlock are an error.
+func (w *walker) each(h Header, body []byte, f func(r *plainRecord) error) error {
+	plain, err := w.unpacker.reader(h.Compression(), body)
 	if err != nil {
 		return fmt.Errorf("%w: unpacking: %w", ErrInvalidBatch, err)
 	}
-	defer done()
-	in := bufio.NewReaderSize(plain, 64<<10)
+	if w.in == nil {
+		w.in = bufio.NewReaderSize(nil, 64<<10)
+	}
+	in, buf := w.in, &w.buf
+	in.Reset(plain)
 	var r plainRecord
 	for range h.Records {
 		length, err := binary.ReadVarint(in)

@@ -20,7 +20,7 @@ type tagLog struct {
 }
 
 func newTagLog(t testing.TB, rounds int) *tagLog {
-	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 16 << 10})
+	l := openLog(t, t.TempDir(), storage.Options{Mode: storage.Replicated, SegmentBytes: 16 << 10})
 	l.KeepIndexes(storage.Indexes{Tags: true})
 	x := &tagLog{log: l, batches: map[string][]int64{}}
 	rng := rand.New(rand.NewSource(3))

@@ -8,7 +8,7 @@ import (
 )
 
 // aheadBytes is how far a reader of old data is read ahead of, into the next segment too.
-const aheadBytes = 8 << 20
+const aheadBytes = 2 << 20
 
 // largePiece is from which size on asking for a piece's pages costs less than touching them.
 const largePiece = 64 << 10
