@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -64,13 +65,13 @@ func (s *store) serveSocket(ctx context.Context) error {
 	return s.server.Serve(ctx, l, kafka.Access{Trusted: true})
 }
 
-// serveProfiles lets the folder's owner see what this process spends its time and memory on.
-func (s *store) serveProfiles(ctx context.Context) error {
-	l, err := listenSocket(s.dir, profileSocket)
+// serveOwner answers what the folder's owner asks: profiles, and records by key.
+func (s *store) serveOwner(ctx context.Context) error {
+	l, err := listenSocket(s.dir, ownerSocket)
 	if err != nil {
 		return err
 	}
-	return admin.ServeProfiles(ctx, l)
+	return admin.ServeOwner(ctx, l, map[string]http.HandlerFunc{"GET /records": s.serveRecords})
 }
 
 func (s *store) dial(ctx context.Context, _, _ string) (net.Conn, error) { return s.server.Dial(ctx) }

@@ -162,7 +162,7 @@ func (r *running) serve(ctx context.Context, services *errgroup.Group, all *stor
 	}
 	for _, st := range all.all() {
 		services.Go(func() error { return st.serveSocket(ctx) })
-		services.Go(func() error { return st.serveProfiles(ctx) })
+		services.Go(func() error { return st.serveOwner(ctx) })
 		l, err := listenSocket(st.dir, adminSocket)
 		if err != nil {
 			return err

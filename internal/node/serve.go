@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return st.server.Serve(ctx, l, kafka.Access{}) })
 	group.Go(func() error { return st.serveSocket(ctx) })
-	group.Go(func() error { return st.serveProfiles(ctx) })
+	group.Go(func() error { return st.serveOwner(ctx) })
 	if o.HTTP != "" {
 		h, err := net.Listen("tcp", o.HTTP)
 		if err != nil {

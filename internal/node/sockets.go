@@ -11,12 +11,12 @@ import (
 )
 
 // A process that has an embedded journal open serves sockets in its folder, so that
-// other verbs can work beside it: the Kafka protocol, the admin pages and profiles.
+// other verbs can work beside it: the Kafka protocol, the admin pages, and what is for its owner alone.
 // Only the folder's owner can connect.
 const (
-	kafkaSocket   = "kafka.sock"
-	adminSocket   = "admin.sock"
-	profileSocket = "profile.sock"
+	kafkaSocket = "kafka.sock"
+	adminSocket = "admin.sock"
+	ownerSocket = "owner.sock"
 )
 
 // listenSocket listens on a socket in dir. The caller holds the journal's lock,

@@ -12,7 +12,7 @@ import (
 	"github.com/daybook-data/daybook/internal/admin"
 )
 
-func TestProfilesAreServedUntilTheContextEnds(t *testing.T) {
+func TestTheOwnerIsServedUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "p.sock")
 	l, err := net.Listen("unix", socket)
@@ -21,7 +21,9 @@ func TestProfilesAreServedUntilTheContextEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.ServeProfiles(ctx, l) }()
+	go func() {
+		ended <- admin.ServeOwner(ctx, l, map[string]http.HandlerFunc{"GET /more": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "more") }})
+	}()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
@@ -31,8 +33,16 @@ func TestProfilesAreServedUntilTheContextEnds(t *testing.T) {
 	}
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	if err != nil || !strings.Contains(string(text), "ServeProfiles") {
+	if err != nil || !strings.Contains(string(text), "ServeOwner") {
 		t.Errorf("the goroutines are %q, %v; want this test's among them", text, err)
+	}
+	if answer, err = client.Get("http://daybook/more"); err != nil {
+		t.Fatal(err)
+	}
+	text, err = io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || string(text) != "more" {
+		t.Errorf("what was added answers %q, %v", text, err)
 	}
 	cancel()
 	if err := <-ended; err != nil {

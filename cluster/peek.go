@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// PeekMeta reads the metadata of a data directory as it stands on disk, without a lock and without changing anything: on a
+// disk that is mounted read-only, or beside the node that has it open. In a group of one all that is in its log holds.
+// The error is fs.ErrNotExist where there is no metadata.
+func PeekMeta(fsys vfs.FS, dir string) (*Meta, error) {
+	dir = filepath.Join(dir, metaDir)
+	m := newMeta()
+	after, err := m.peekSnapshot(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := storage.OpenPeek(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	err = p.Commands(after, func(index uint64, data []byte) error {
+		m.Apply(&raft.Log{Index: index, Data: data})
+		return m.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata in %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// peekSnapshot loads the newest good snapshot and returns the log entry that it stands for.
+func (m *Meta) peekSnapshot(fsys vfs.FS, dir string) (index uint64, err error) {
+	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, "snapshots")}
+	names, err := fsys.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Backward(names) {
+		id, ok := strings.CutSuffix(name, snapSuffix)
+		if !ok {
+			continue
+		}
+		meta, state, err := s.read(id)
+		if errors.Is(err, errBadSnapshot) || errors.Is(err, fs.ErrNotExist) {
+			continue // an older one is as good, with more of the log behind it
+		}
+		if err != nil {
+			return 0, err
+		}
+		return meta.Index, m.Restore(io.NopCloser(bytes.NewReader(state)))
+	}
+	return 0, nil
+}
+
+// Hold is what keeps a partition's records from an offset on: the position of a group that a pipeline has registered, or
+// a source's checkpoint.
+type Hold struct {
+	Group     string
+	Partition int32
+	Offset    int64
+}
+
+// Holds returns what holds a stream's records, by partition and group.
+func (m *Meta) Holds(stream StreamID) (all []Hold) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for name, g := range m.groups {
+		if !strings.HasPrefix(name, HoldingGroupPrefix) {
+			continue
+		}
+		for p, o := range g.offsets {
+			if p.Stream == stream {
+				all = append(all, Hold{name, p.Partition, o.Offset})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Group, b.Group))
+	})
+	return all
+}
+
+// JournalDirs returns where a data directory keeps the journals of a stream, in their order, and which partitions are in
+// each: p in journal p modulo their number.
+func (s *Stream) JournalDirs(dir string) []string {
+	dirs := make([]string, s.Journals)
+	for i := range dirs {
+		dirs[i] = filepath.Join(dir, streamsDir, s.ID.String(), fmt.Sprint(i))
+	}
+	return dirs
+}
