@@ -21,6 +21,7 @@ type Journal struct {
 	indexer *indexer // has its own mutexes
 
 	buffers sync.Pool // of *[]byte, for Read
+	pieces  piecePool // for Read
 
 	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
 	start     *startFile

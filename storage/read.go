@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 )
@@ -231,25 +232,15 @@ func (j *Journal) readRun(r *batchRun, c *Chunk) error {
 		return r.readCopy(c)
 	}
 	c.runs = append(c.runs, heldRun{r.seg, v})
-	scanned, cold := v.want(r.stretches(), r.end)
+	pieces := j.pieces.of(r.locs)
+	defer j.pieces.put(pieces)
+	scanned, cold := v.want(*pieces, r.end)
 	if scanned {
 		j.readAhead(r.seg, v, int64(last.rel)+int64(last.length), r.end)
 	}
-	v.await(r.stretches(), cold)
+	v.await(*pieces, cold)
+	c.Pieces = slices.Grow(c.Pieces, len(*pieces))
 	return Guard(func() error { return r.readView(v, c) })
-}
-
-// stretches are the places of the run's batches, neighbours on disk as one.
-func (r *batchRun) stretches() []piece {
-	var all []piece
-	for _, l := range r.locs {
-		if n := len(all); n > 0 && all[n-1].at+all[n-1].n == int64(l.rel) {
-			all[n-1].n += int64(l.length)
-			continue
-		}
-		all = append(all, piece{int64(l.rel), int64(l.length)})
-	}
-	return all
 }
 
 // readView adds the run's batches to the chunk as they lie in memory.
@@ -306,14 +297,18 @@ func (r *batchRun) readCopy(c *Chunk) error {
 		total += int(l.length)
 	}
 	buf := c.buffer(total)
-	at := 0
-	for _, s := range r.stretches() {
-		if err := readAll(r.seg.file, buf[at:at+int(s.n)], s.at); err != nil {
-			return fmt.Errorf("reading %s at %d: %w", r.seg.path, s.at, err)
+	for i, at := 0, 0; i < len(r.locs); {
+		k, n := i+1, int(r.locs[i].length)
+		for k < len(r.locs) && r.locs[k].rel == r.locs[k-1].rel+r.locs[k-1].length {
+			n += int(r.locs[k].length)
+			k++
 		}
-		at += int(s.n)
+		if err := readAll(r.seg.file, buf[at:at+n], int64(r.locs[i].rel)); err != nil {
+			return fmt.Errorf("reading %s at %d: %w", r.seg.path, r.locs[i].rel, err)
+		}
+		i, at = k, at+n
 	}
-	at = 0
+	at := 0
 	for i, l := range r.locs {
 		if err := r.check(buf[at:at+int(l.length)], l); err != nil {
 			if at > 0 {

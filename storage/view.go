@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +25,35 @@ type view struct {
 	refs      atomic.Int32
 }
 
-// piece is a stretch of a segment's file.
+// piece is a stretch of a segment's file, within a grain.
 type piece struct{ at, n int64 }
+
+// piecePool keeps the memory of lists of pieces.
+type piecePool struct{ pool sync.Pool }
+
+// of returns the places of batches, neighbours on disk as one, cut where grains end. put gives the list back.
+func (p *piecePool) of(locs []loc) *[]piece {
+	list, _ := p.pool.Get().(*[]piece)
+	if list == nil {
+		list = new([]piece)
+	}
+	all := (*list)[:0]
+	for _, l := range locs {
+		for at, left := int64(l.rel), int64(l.length); left > 0; {
+			n := min(left, grainBytes-at%grainBytes)
+			if k := len(all) - 1; k >= 0 && all[k].at+all[k].n == at && at%grainBytes != 0 {
+				all[k].n += n
+			} else {
+				all = append(all, piece{at, n})
+			}
+			at, left = at+n, left-n
+		}
+	}
+	*list = all
+	return list
+}
+
+func (p *piecePool) put(list *[]piece) { p.pool.Put(list) }
 
 func (v *view) acquire() { v.refs.Add(1) }
 
@@ -131,20 +159,12 @@ func (v *view) ahead(from, n, end int64) int64 {
 	return n
 }
 
-// cut splits off the pieces that lie in the grain; one that reaches beyond it is shared with the next.
+// cut splits off the pieces that lie in the grain.
 func (g *grain) cut(pieces []piece) (mine, rest []piece, bytes int64) {
-	limit := g.at + grainBytes
 	n := 0
-	for n < len(pieces) && pieces[n].at+pieces[n].n <= limit {
+	for n < len(pieces) && pieces[n].at < g.at+grainBytes {
 		bytes += pieces[n].n
 		n++
 	}
-	if n == len(pieces) || pieces[n].at >= limit {
-		return pieces[:n], pieces[n:], bytes
-	}
-	inside := limit - pieces[n].at
-	bytes += inside
-	mine = append(append([]piece(nil), pieces[:n]...), piece{pieces[n].at, inside})
-	pieces[n] = piece{limit, pieces[n].n - inside}
-	return mine, pieces[n:], bytes
+	return pieces[:n], pieces[n:], bytes
 }
