@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -99,6 +100,8 @@ func (f *File) checkClaims(at *configs.At, filledBy map[string]string, s *SinkEn
 type JournalConfig struct {
 	Dir      string
 	Brokers  []string
+	TLS      *JournalTLS  // nil: connections are not encrypted
+	SASL     *JournalSASL // nil: nobody logs in
 	Compress string
 	Retain   RetainConfig
 	Mode     string
@@ -114,6 +117,8 @@ type RetainConfig struct {
 func (j *JournalConfig) Fields(d *configs.Fields) {
 	d.String(&j.Dir, "dir", "", "Folder of the embedded journal; made if missing. Give this or `brokers`.")
 	d.Strings(&j.Brokers, "brokers", nil, "Addresses of a Daybook server, a Daybook cluster or a Kafka, host:port.", configs.HostPort)
+	configs.Optional(d, &j.TLS, "tls", "Encryption of the connections to the brokers; `tls: {}` trusts the system's certificates.")
+	configs.Optional(d, &j.SASL, "sasl", "Login at the brokers.")
 	d.String(&j.Compress, "compress", "lz4", "How batches are compressed.", configs.Enum("none", "lz4", "zstd", "gzip", "snappy"))
 	d.String(&j.Mode, "durability", "durable", "When an append counts: durable is on stable storage, replicated is in memory of a majority and flushed within a bound.", configs.Enum("durable", "replicated"))
 	d.Sub(&j.Retain, "retain", "How long streams made by this pipeline are kept; what a sink of a pipeline still needs is kept longer.")
@@ -132,7 +137,22 @@ func (j *JournalConfig) Check(at *configs.At) {
 		at.Errorf("", "says neither `dir: FOLDER` (embedded) nor `brokers: [host:port]`")
 	case j.Dir != "" && len(j.Brokers) > 0:
 		at.Errorf("brokers", "both `dir` and `brokers`: the journal is in one place")
+	case j.Dir != "" && j.TLS != nil:
+		at.Errorf("tls", "is for `brokers`: an embedded journal is in the same process")
+	case j.Dir != "" && j.SASL != nil:
+		at.Errorf("sasl", "is for `brokers`: an embedded journal is in the same process")
+	case j.SASL != nil && j.SASL.Mechanism == saslPlain && j.TLS == nil && !loopback(j.Brokers):
+		at.Errorf("sasl.mechanism", "plain without `tls` shows the password to the network: use scram-sha-512, or add `tls`")
 	}
+}
+
+// loopback says that all addresses are of this machine.
+func loopback(addrs []string) bool {
+	return !slices.ContainsFunc(addrs, func(addr string) bool {
+		host, _, err := net.SplitHostPort(addr)
+		ip := net.ParseIP(host)
+		return err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback())
+	})
 }
 
 // SourceEntry is one element of `sources`.

@@ -18,6 +18,9 @@ type JournalOptions struct {
 	Seeds []string
 	// Dialer makes the connections; nil is TCP. An embedded journal hands out pipes.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+	// TLS and SASL are how the brokers are reached; nil for neither.
+	TLS  *JournalTLS
+	SASL *JournalSASL
 	// Remote says that other processes may write to the journal, and this one's
 	// predecessor may still: sources then append in transactions, which fence it.
 	Remote bool
@@ -86,6 +89,11 @@ func (j *Journal) newClient(more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RetryBackoffFn(retryBackoff),
 		kgo.DisableClientMetrics(),
 	}
+	secure, err := j.options.security()
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client of the journal: %w", err)
+	}
+	o = append(o, secure...)
 	if j.options.Dialer != nil {
 		o = append(o, kgo.Dialer(j.options.Dialer))
 	}

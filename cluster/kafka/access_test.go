@@ -8,12 +8,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -409,15 +406,6 @@ func (a *authority) server() tls.Certificate {
 
 func (a *authority) client(name string) tls.Certificate {
 	return a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{"Daybook"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-}
-
-// file writes the authority's certificate, as clients want it.
-func (a *authority) file() string {
-	path := filepath.Join(a.t.TempDir(), "ca.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return path
 }
 
 func TestTLSClientsAreWhoTheirCertificatesSay(t *testing.T) {

@@ -11,14 +11,15 @@ import (
 func (c *cli) serverCommand() *cobra.Command {
 	var o node.ServerOptions
 	cmd := &cobra.Command{
-		Use:   "server --data DIR",
+		Use:   "server (--data DIR | --config FILE)",
 		Short: "Serve a journal to Kafka clients and to pipelines elsewhere",
 		Long: `Serves the journal in a folder over the Kafka wire protocol. Any Kafka client can
 produce to it and read from it; pipelines reach it with journal: {brokers: [host:port]}.
 
-It listens on loopback unless told otherwise, and asks nobody for a password yet: keep
-it behind what guards your network.`,
-		Example: "  daybook server --data ./data\n  daybook server --data ./data --kafka 0.0.0.0:9092 --advertise db1.example:9092",
+It listens on loopback unless told otherwise, and then asks nobody for a password. A
+file says more than the flags can: several listeners, TLS, logins, users, and who may
+do what (docs/server.md explains it, configs/server.yaml has every field).`,
+		Example: "  daybook server --data ./data\n  daybook server --data ./data --kafka 0.0.0.0:9092 --advertise db1.example:9092\n  daybook server --config server.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.logger()
@@ -29,12 +30,16 @@ it behind what guards your network.`,
 			return node.Serve(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Dir, "data", "", "folder of the journal; made if missing (required)")
+	cmd.Flags().StringVar(&o.File, "config", "", "file that says all of the server, in place of the other flags")
+	cmd.Flags().StringVar(&o.Dir, "data", "", "folder of the journal; made if missing")
 	cmd.Flags().StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "address for Kafka clients, host:port")
 	cmd.Flags().StringVar(&o.Advertise, "advertise", "", "address that clients are told to use, where it differs from --kafka")
 	cmd.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:9600", "address for /metrics, /live and /ready, host:port; empty for none")
 	cmd.Flags().StringVar(&o.Disk.Reserve, "disk-reserve", "", "what must be free for appends to be taken: a size, a part of the disk like 5%, or none (default 5%, at most 1GiB)")
 	cmd.Flags().BoolVar(&o.Disk.DeleteEarly, "disk-delete-early", false, "remove the oldest records before their time while the reserve is touched; what a sink has not read stays")
 	cmd.Flags().DurationVar(&o.Disk.StallAfter, "disk-stall", 5*time.Second, "after how long a disk that does not answer is reported")
+	for _, flag := range []string{"data", "kafka", "advertise", "http", "disk-reserve", "disk-delete-early", "disk-stall"} {
+		cmd.MarkFlagsMutuallyExclusive("config", flag)
+	}
 	return cmd
 }

@@ -1,5 +1,6 @@
 // Command generate writes the documents that come from the declarations of the pipeline
-// file: docs/config.md, configs/schema.json and configs/reference.yaml. With -check it
+// file (docs/config.md, configs/schema.json, configs/reference.yaml) and of the server's
+// (docs/server.md, configs/server.schema.json, configs/server.yaml). With -check it
 // writes nothing and fails if one of them is stale.
 package main
 
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/node"
 	"github.com/daybook-data/daybook/pipeline"
 	"github.com/daybook-data/daybook/sinks"
 	"github.com/daybook-data/daybook/sources"
@@ -59,6 +61,11 @@ type document struct {
 
 func documents() []document {
 	return []document{
+		{"docs/server.md", func(w io.Writer) error { return configs.WriteMarkdown(w, serverMarkdownIntro, &node.ServerFile{}) }},
+		{"configs/server.schema.json", func(w io.Writer) error { return configs.WriteSchema(w, "Daybook server file", &node.ServerFile{}) }},
+		{"configs/server.yaml", func(w io.Writer) error {
+			return configs.WriteReference(w, serverReferenceIntro, &node.ServerFile{}, serverExamples())
+		}},
 		{"docs/config.md", func(w io.Writer) error { return configs.WriteMarkdown(w, markdownIntro, file()) }},
 		{"configs/schema.json", func(w io.Writer) error { return configs.WriteSchema(w, "Daybook pipeline file", file()) }},
 		{"configs/reference.yaml", func(w io.Writer) error {

@@ -35,7 +35,7 @@ type store struct {
 
 // openStore opens the journal in a folder, which it makes. No other process can have it
 // open.
-func openStore(dir string, advertised string, disk cluster.DiskOptions, log *slog.Logger) (*store, error) {
+func openStore(dir string, o kafka.Options, disk cluster.DiskOptions, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: making the journal's folder: %w", ErrEnvironment, err)
 	}
@@ -49,7 +49,8 @@ func openStore(dir string, advertised string, disk cluster.DiskOptions, log *slo
 	case err != nil:
 		return nil, err
 	}
-	s, err := kafka.New(kafka.Options{Node: n, Advertised: advertised, Logger: log.With("component", "kafka")})
+	o.Node, o.Logger = n, log.With("component", "kafka")
+	s, err := kafka.New(o)
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -112,7 +113,7 @@ func (s *stores) store(dir string) (*store, error) {
 	if st := s.open[abs]; st != nil {
 		return st, nil
 	}
-	st, err := openStore(abs, embedded, cluster.DiskOptions{}, s.log)
+	st, err := openStore(abs, kafka.Options{Advertised: embedded}, cluster.DiskOptions{}, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func (s *stores) close() error {
 
 func journalOptions(c pipeline.JournalConfig, log *slog.Logger) pipeline.JournalOptions {
 	return pipeline.JournalOptions{
-		Seeds: c.Brokers, Remote: true, Compress: c.Compress, Mode: c.Mode, Retain: c.Retain,
+		Seeds: c.Brokers, TLS: c.TLS, SASL: c.SASL, Remote: true, Compress: c.Compress, Mode: c.Mode, Retain: c.Retain,
 		Log: log.With("component", "journal client"),
 	}
 }

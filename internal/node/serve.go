@@ -11,12 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/daybook-data/daybook/cluster/kafka"
 	"github.com/daybook-data/daybook/internal/admin"
 )
 
 // ServerOptions are those of `daybook server`.
 type ServerOptions struct {
+	// File is the path of a server's file. Where it is given the five that follow are
+	// not.
+	File      string
 	Dir       string
 	Kafka     string
 	Advertise string
@@ -26,51 +28,73 @@ type ServerOptions struct {
 	Version   string
 }
 
+// file returns what there is to serve, be it said in a file or by flags.
+func (o ServerOptions) file() (*ServerFile, error) {
+	if o.File != "" {
+		return LoadServerFile(o.File)
+	}
+	if o.Dir == "" {
+		return nil, fmt.Errorf("%w: --data says no folder", ErrConfig)
+	}
+	return &ServerFile{Data: o.Dir, HTTP: o.HTTP, Disk: o.Disk, Listeners: []ListenerConfig{{Address: o.Kafka, Advertise: o.Advertise}}}, nil
+}
+
 // Serve serves the journal in a folder until ctx ends, which is no error.
 func Serve(ctx context.Context, o ServerOptions) (err error) {
-	if o.Dir == "" {
-		return fmt.Errorf("%w: --data says no folder", ErrConfig)
-	}
-	dir, err := filepath.Abs(o.Dir)
+	f, err := o.file()
 	if err != nil {
 		return err
 	}
-	disk, err := o.Disk.options()
+	dir, err := filepath.Abs(f.Data)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", o.Kafka)
+	disk, err := f.Disk.options()
 	if err != nil {
-		return fmt.Errorf("%w: --kafka: %w", ErrEnvironment, err)
+		return err
 	}
-	st, err := openStore(dir, o.Advertise, disk, o.Log)
+	listeners, err := openListeners(f.Listeners, o.Log)
 	if err != nil {
-		l.Close()
+		return err
+	}
+	defer closeListeners(listeners) // once more, for those that nothing serves yet
+	st, err := openStore(dir, f.options(), disk, o.Log)
+	if err != nil {
 		return err
 	}
 	defer closing(st.close, &err)
+	if err := ensureUsers(ctx, st.node, f.Users); err != nil {
+		return err
+	}
+	return st.serve(ctx, listeners, f.HTTP, o)
+}
+
+// serve serves all listeners of an open journal.
+func (s *store) serve(ctx context.Context, listeners []listener, http string, o ServerOptions) error {
+	group, ctx := errgroup.WithContext(ctx)
 	page, err := admin.New(admin.Options{
-		Ready:      func() error { return errors.Join(ctx.Err(), st.node.Health()) },
-		Status:     func() any { return st.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{st} }}},
+		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health()) },
+		Status:     func() any { return s.status() },
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {
-		l.Close()
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return st.server.Serve(ctx, l, kafka.Access{}) })
-	group.Go(func() error { return st.serveSocket(ctx) })
-	group.Go(func() error { return st.serveOwner(ctx) })
-	if o.HTTP != "" {
-		h, err := net.Listen("tcp", o.HTTP)
+	if http != "" {
+		h, err := net.Listen("tcp", http)
 		if err != nil {
-			l.Close()
 			return fmt.Errorf("%w: --http: %w", ErrEnvironment, err)
 		}
 		group.Go(func() error { return page.Serve(ctx, h) })
 	}
-	o.Log.Info("serving", "dir", dir, "kafka", l.Addr().String(), "http", o.HTTP)
+	var addresses []string
+	for _, l := range listeners {
+		addresses = append(addresses, l.Addr().String())
+		group.Go(func() error { return s.server.Serve(ctx, l, l.access) })
+	}
+	group.Go(func() error { return s.serveSocket(ctx) })
+	group.Go(func() error { return s.serveOwner(ctx) })
+	o.Log.Info("serving", "dir", s.dir, "kafka", addresses, "http", http)
 	return group.Wait()
 }

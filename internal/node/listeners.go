@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/kafka"
+)
+
+// listener is an open address for Kafka clients.
+type listener struct {
+	net.Listener
+	access kafka.Access
+}
+
+// openListeners opens all addresses, or none.
+func openListeners(configs []ListenerConfig, log *slog.Logger) ([]listener, error) {
+	var all []listener
+	for i := range configs {
+		l, err := openListener(&configs[i], log)
+		if err != nil {
+			closeListeners(all)
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func closeListeners(all []listener) {
+	for _, l := range all {
+		l.Close()
+	}
+}
+
+func openListener(c *ListenerConfig, log *slog.Logger) (listener, error) {
+	access := kafka.Access{Mechanisms: c.mechanisms(), Reauthenticate: c.Reauthenticate, Advertised: c.Advertise}
+	if c.TLS != nil {
+		config, err := c.TLS.config(log)
+		if err != nil {
+			return listener{}, fmt.Errorf("%w: listener %s: %w", ErrConfig, c.Address, err)
+		}
+		access.TLS = config
+	}
+	l, err := net.Listen("tcp", c.Address)
+	if err != nil {
+		return listener{}, fmt.Errorf("%w: --kafka: %w", ErrEnvironment, err)
+	}
+	warnOfListener(c, log)
+	return listener{l, access}, nil
+}
+
+// warnOfListener says loudly what an operator may not have meant.
+func warnOfListener(c *ListenerConfig, log *slog.Logger) {
+	if !c.beyondLoopback() {
+		return
+	}
+	if c.open() {
+		log.Warn("ANYBODY who reaches this address can read, change and delete everything here: give the listener `sasl`, or `tls` with client certificates", "address", c.Address)
+	}
+	for _, m := range c.mechanisms() {
+		if m == kafka.MechanismPlain && c.TLS == nil {
+			log.Warn("passwords cross the network as they are: give the listener `tls`, or let clients log in by scram-sha-512 only", "address", c.Address)
+		}
+	}
+}
+
+// config returns what crypto/tls wants.
+func (t *ListenerTLS) config(log *slog.Logger) (*tls.Config, error) {
+	cert := &certificate{cert: t.Cert, key: t.Key, log: log}
+	if err := cert.load(); err != nil {
+		return nil, fmt.Errorf("reading tls.cert and tls.key: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get}
+	if t.ClientAuth != clientRequired {
+		return c, nil
+	}
+	pem, err := os.ReadFile(t.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading tls.client_ca: %w", err)
+	}
+	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !c.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("tls.client_ca: %s holds no certificate in PEM form", t.ClientCA)
+	}
+	return c, nil
+}
+
+// certificate is a listener's, read again when its file changes: those who renew
+// certificates do not restart what uses them. Safe for concurrent use.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate // these three are written under mu
+	changed time.Time        // modification time of the file that current is from
+	warned  time.Time        // when it was last said that the new one can't be read
+}
+
+// load reads the files if they have changed; mu is held, or the value not yet shared.
+func (c *certificate) load() error {
+	info, err := os.Stat(c.cert)
+	if err != nil {
+		return err
+	}
+	if c.current != nil && info.ModTime().Equal(c.changed) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return err
+	}
+	c.current, c.changed = &pair, info.ModTime()
+	return nil
+}
+
+// get returns the certificate for a handshake: the old one while the new one can't be
+// read, its key being perhaps still on its way.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil && time.Since(c.warned) > time.Minute {
+		c.warned = time.Now()
+		c.log.Warn("the certificate can't be read again; the old one stays in use", "file", c.cert, "error", err)
+	}
+	return c.current, nil
+}
+
+// ensureUsers gives the users of the file their passwords, unless they have them.
+func ensureUsers(ctx context.Context, n *cluster.Node, users []UserConfig) error {
+	for _, u := range users {
+		if hasPassword(n, u) {
+			continue
+		}
+		credentials, err := kafka.NewCredentials(u.Name, u.Password.Reveal())
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		for _, c := range credentials {
+			if err := n.PutCredential(ctx, u.Name, c); err != nil {
+				return fmt.Errorf("making user %s: %w", u.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// hasPassword says that the user can log in with the password by every mechanism.
+func hasPassword(n *cluster.Node, u UserConfig) bool {
+	for _, m := range []string{kafka.MechanismScramSHA256, kafka.MechanismScramSHA512} {
+		c, ok := n.Meta().Credential(u.Name, m)
+		if !ok || !kafka.CheckPassword(u.Name, u.Password.Reveal(), c) {
+			return false
+		}
+	}
+	return true
+}

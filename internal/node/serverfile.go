@@ -1,0 +1,214 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/configs"
+)
+
+// ServerFile is the file of `daybook server --config`: where it listens, and who may
+// do what.
+type ServerFile struct {
+	Version       int
+	Data          string
+	HTTP          string
+	Disk          DiskFlags
+	Listeners     []ListenerConfig
+	Users         []UserConfig
+	Authorization *AuthorizationConfig
+}
+
+// LoadServerFile reads a server's file. The error is of type configs.Problems where the
+// file is there but not right.
+func LoadServerFile(path string) (*ServerFile, error) {
+	f := &ServerFile{}
+	if err := configs.Load(path, f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Fields declares the top level of the file.
+func (f *ServerFile) Fields(d *configs.Fields) {
+	d.Int(&f.Version, "version", 1, "Version of the file's form: 1.", configs.Required, configs.Range(1, 1))
+	d.String(&f.Data, "data", "", "Folder of the journal; made if missing.", configs.Required, configs.NotEmpty)
+	d.String(&f.HTTP, "http", "127.0.0.1:9600", "Address for /metrics, /live and /ready, host:port; empty for none.", addressOrNone)
+	d.Sub(&f.Disk, "disk", "What happens as the disk fills, or does not answer.")
+	configs.ListOf(d, &f.Listeners, "listeners", "Where Kafka clients are served.", func() *ListenerConfig { return &ListenerConfig{} }, configs.Required)
+	configs.ListOf(d, &f.Users, "users", "Users who are made, or given this password, at every start. Others are made and deleted by Kafka's admin tools; removing one here does not delete it.", func() *UserConfig { return &UserConfig{} })
+	configs.Optional(d, &f.Authorization, "authorization", "With this section every request is judged by the ACLs that Kafka's admin tools keep, and what none allows is refused. Without it whoever gets in may do everything.")
+}
+
+// Fields declares the section `disk`.
+func (f *DiskFlags) Fields(d *configs.Fields) {
+	d.String(&f.Reserve, "reserve", "", "What must be free for appends to be taken: a size, a part of the disk like 5%, or none. Empty is 5%, at most 1GiB.")
+	d.Bool(&f.DeleteEarly, "delete_early", false, "Remove the oldest records before their time while the reserve is touched; what a sink has not read stays.")
+	d.Duration(&f.StallAfter, "stall", 5*time.Second, "After how long a disk that does not answer is reported.", configs.Positive)
+}
+
+// Check wants a reserve that can be understood.
+func (f *DiskFlags) Check(at *configs.At) {
+	if _, err := f.options(); err != nil {
+		at.Errorf("reserve", "%v", err)
+	}
+}
+
+// addressOrNone wants an address of the form host:port, or nothing.
+var addressOrNone = configs.Func("host:port, or empty", func(addr string) error {
+	if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
+		return fmt.Errorf("%q is not host:port", addr)
+	}
+	return nil
+})
+
+// Check holds the rules between the sections.
+func (f *ServerFile) Check(at *configs.At) {
+	if len(f.Listeners) == 0 {
+		at.Errorf("listeners", "must not be empty")
+	}
+	seen := map[string]bool{}
+	for i, l := range f.Listeners {
+		if seen[l.Address] {
+			at.Item("listeners", i).Errorf("address", "%s stands twice", l.Address)
+		}
+		seen[l.Address] = true
+	}
+	named := map[string]bool{}
+	for i, u := range f.Users {
+		if named[u.Name] {
+			at.Item("users", i).Errorf("name", "user %q stands twice", u.Name)
+		}
+		named[u.Name] = true
+	}
+}
+
+// ListenerConfig is one element of `listeners`.
+type ListenerConfig struct {
+	Address        string
+	Advertise      string
+	SASL           []string
+	Reauthenticate time.Duration
+	TLS            *ListenerTLS
+}
+
+// Fields declares a listener.
+func (l *ListenerConfig) Fields(d *configs.Fields) {
+	d.String(&l.Address, "address", "", "Address to listen on, host:port.", configs.Required, configs.HostPort)
+	d.String(&l.Advertise, "advertise", "", "Address that clients are told to use, where it differs, host:port.", addressOrNone)
+	d.Strings(&l.SASL, "sasl", nil, "Ways to log in, of which a client must take one: plain, scram-sha-256, scram-sha-512. Empty asks nobody to log in.",
+		configs.Pattern("plain|scram-sha-256|scram-sha-512", "plain, scram-sha-256 or scram-sha-512"))
+	d.Duration(&l.Reauthenticate, "reauthenticate", 0, "After how long a client must log in again; clients do so by themselves. 0s is never: a deleted user then stays until it disconnects.")
+	configs.Optional(d, &l.TLS, "tls", "Encryption of the connections; none where this is missing.")
+}
+
+// Check holds the rules between the fields.
+func (l *ListenerConfig) Check(at *configs.At) {
+	if l.Reauthenticate != 0 && len(l.SASL) == 0 {
+		at.Errorf("reauthenticate", "has no effect without `sasl`")
+	}
+	if l.Reauthenticate != 0 && l.Reauthenticate < time.Second {
+		at.Errorf("reauthenticate", "must be at least 1s")
+	}
+}
+
+// mechanisms are those of sasl, in SASL's own spelling.
+func (l *ListenerConfig) mechanisms() []string {
+	var all []string
+	for _, m := range l.SASL {
+		all = append(all, strings.ToUpper(m))
+	}
+	return all
+}
+
+// open says that whoever reaches the listener gets in.
+func (l *ListenerConfig) open() bool {
+	return len(l.SASL) == 0 && (l.TLS == nil || l.TLS.ClientAuth != clientRequired)
+}
+
+// beyondLoopback says that other machines can reach the listener.
+func (l *ListenerConfig) beyondLoopback() bool {
+	host, _, err := net.SplitHostPort(l.Address)
+	ip := net.ParseIP(host)
+	return err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// The values of ListenerTLS.ClientAuth.
+const (
+	clientIgnored  = "none"
+	clientRequired = "required"
+)
+
+// ListenerTLS is the section `tls` of a listener.
+type ListenerTLS struct {
+	Cert       string
+	Key        string
+	ClientCA   string
+	ClientAuth string
+}
+
+// Fields declares the section.
+func (t *ListenerTLS) Fields(d *configs.Fields) {
+	d.String(&t.Cert, "cert", "", "File with the certificate chain, PEM. Read again when it changes.")
+	d.String(&t.Key, "key", "", "File with the private key, PEM.")
+	d.String(&t.ClientAuth, "client_auth", clientIgnored, "Whether clients must have a certificate of their own. Where they do and `sasl` is empty, its subject (CN=ann,O=Shop) is the user's name.", configs.Enum(clientIgnored, clientRequired))
+	d.String(&t.ClientCA, "client_ca", "", "File with the certificates that clients' certificates must be signed by, PEM.")
+}
+
+// Check wants a certificate, and client_ca where, and only where, clients are asked for
+// theirs.
+func (t *ListenerTLS) Check(at *configs.At) {
+	if t.Cert == "" || t.Key == "" {
+		at.Errorf("", "needs both `cert` and `key`")
+	}
+	if (t.ClientAuth == clientRequired) != (t.ClientCA != "") {
+		at.Errorf("client_ca", "`client_ca` and `client_auth: required` go together")
+	}
+}
+
+// UserConfig is one element of `users`.
+type UserConfig struct {
+	Name     string
+	Password configs.Secret
+}
+
+// Fields declares a user.
+func (u *UserConfig) Fields(d *configs.Fields) {
+	d.String(&u.Name, "name", "", "Name of the user.")
+	d.Secret(&u.Password, "password", "Its password. What is kept of it is salted and iterated (SCRAM).")
+}
+
+// Check refuses a user that nobody could log in as.
+func (u *UserConfig) Check(at *configs.At) {
+	if u.Name == "" {
+		at.Errorf("name", "is missing")
+	}
+	if u.Password.Reveal() == "" {
+		at.Errorf("password", "must not be empty")
+	}
+}
+
+// AuthorizationConfig is the section `authorization`.
+type AuthorizationConfig struct {
+	SuperUsers []string
+}
+
+// Fields declares the section.
+func (a *AuthorizationConfig) Fields(d *configs.Fields) {
+	d.Strings(&a.SuperUsers, "super_users", nil, "Names of users, or subjects of certificates, who may do everything. One of them makes the first ACLs.")
+}
+
+// options are those of the Kafka face.
+func (f *ServerFile) options() kafka.Options {
+	o := kafka.Options{}
+	if f.Authorization != nil {
+		o.Authorize = true
+		for _, name := range f.Authorization.SuperUsers {
+			o.SuperUsers = append(o.SuperUsers, "User:"+name)
+		}
+	}
+	return o
+}
