@@ -64,7 +64,7 @@ type disk struct {
 	fs    vfs.FS
 	watch *vfs.Watch
 
-	saidFull bool // what was logged last; used by lookAtSpace alone
+	saidFull, saidUnknown bool // what was logged last; used by lookAtSpace alone
 
 	mu     sync.Mutex // guards all below
 	status DiskStatus

@@ -26,10 +26,11 @@ func (n *Node) watchDisk(look func()) {
 }
 
 func (n *Node) lookAtSpace() {
-	if err := n.disk.measure(); err != nil {
-		n.logger.Warn("the disk's room is not known", "error", err)
-		return
+	err := n.disk.measure()
+	if err != nil && !n.disk.saidUnknown {
+		n.logger.Warn("it is not known how full the disk is; appends go by what was known last", "error", err)
 	}
+	n.disk.saidUnknown = err != nil
 	s := n.disk.now()
 	switch {
 	case s.Refusing == n.disk.saidFull:
