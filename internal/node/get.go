@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/kafka"
 )
 
 // GetOptions are those of `daybook get`.
@@ -55,7 +56,7 @@ func Get(ctx context.Context, o GetOptions) (err error) {
 		defer conn.Close()
 		return askForRecords(ctx, conn, o)
 	}
-	st, err := openStore(dir, "", cluster.DiskOptions{}, o.Log)
+	st, err := openStore(dir, kafka.Options{}, cluster.DiskOptions{}, o.Log)
 	if err != nil {
 		return err
 	}
