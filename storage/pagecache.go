@@ -8,7 +8,7 @@ import (
 )
 
 // DefaultCacheBytes is the budget of a Cache if nobody says.
-const DefaultCacheBytes = 512 << 20
+const DefaultCacheBytes = 1 << 30
 
 // Cache bounds how much of the kernel's page cache the readers of old data may fill, over all journals that share it,
 // so that whoever digs through last month does not push out what live readers and the rest of the machine use. What
