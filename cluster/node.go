@@ -30,9 +30,6 @@ type Options struct {
 	// SegmentBytes is the size of the journals' segment files; storage's default
 	// if 0.
 	SegmentBytes int64
-	// CacheBytes bounds the memory that readers of old data may fill, over all
-	// journals; storage.DefaultCacheBytes if 0.
-	CacheBytes int64
 	// Disk says how the disk is watched.
 	Disk DiskOptions
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
@@ -94,7 +91,7 @@ func Open(opts Options) (*Node, error) {
 	n := &Node{
 		opts: opts, logger: opts.Logger, meta: newMeta(),
 		streams: map[StreamID]*liveStream{},
-		cache:   storage.NewCache(opts.CacheBytes),
+		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
 	}
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)

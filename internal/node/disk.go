@@ -22,11 +22,13 @@ type DiskFlags struct {
 	DeleteEarly bool
 	// StallAfter is after how long the disk is said not to answer.
 	StallAfter time.Duration
+	// Cache is how many bytes of memory readers of old data may fill.
+	Cache int64
 }
 
 // options checks the flags. A percentage is of the disk, so that stays with the node.
 func (f DiskFlags) options() (o cluster.DiskOptions, err error) {
-	o = cluster.DiskOptions{DeleteEarly: f.DeleteEarly, StallAfter: f.StallAfter}
+	o = cluster.DiskOptions{DeleteEarly: f.DeleteEarly, StallAfter: f.StallAfter, CacheBytes: f.Cache}
 	if f.StallAfter < 0 {
 		return o, fmt.Errorf("%w: --disk-stall %s: must be above zero", ErrConfig, f.StallAfter)
 	}
@@ -72,7 +74,7 @@ func (c diskCollector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends the numbers of now.
 func (c diskCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, st := range c.stores() {
-		d := st.node.Disk()
+		d, c := st.node.Disk(), st.node.CacheStats()
 		stalled := 0.0
 		if d.Stalled != nil {
 			stalled = d.Stalled.For.Seconds()
@@ -91,6 +93,10 @@ func (c diskCollector) Collect(ch chan<- prometheus.Metric) {
 			metric{diskDesc("stalls_total", "How often the disk did not answer within the limit."), counter, float64(d.Stalls)},
 			metric{diskDesc("syncs_total", "Syncs of files and directories."), counter, float64(d.Seen.Syncs)},
 			metric{diskDesc("sync_seconds_total", "Time that syncs took, all together."), counter, d.Seen.SyncTime.Seconds()},
+			metric{diskDesc("cache_hit_bytes_total", "Bytes of batches that were in memory when they were read."), counter, float64(c.Hits)},
+			metric{diskDesc("cache_miss_bytes_total", "Bytes of batches that were not in memory when they were read."), counter, float64(c.Misses)},
+			metric{diskDesc("cache_bytes", "Bytes of memory that readers of old data fill now."), gauge, float64(c.Bytes)},
+			metric{diskDesc("cache_budget_bytes", "Bytes of memory that readers of old data may fill."), gauge, float64(c.Budget)},
 			metric{diskDesc("longest_seconds", "Longest time that a change of the disk took since the start."), gauge, d.Seen.Longest.Seconds()},
 		)
 	}

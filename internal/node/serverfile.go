@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/kafka"
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/storage"
 )
 
 // ServerFile is the file of `daybook server --config`: where it listens, and who may
@@ -48,6 +49,7 @@ func (f *DiskFlags) Fields(d *configs.Fields) {
 	d.String(&f.Reserve, "reserve", "", "What must be free for appends to be taken: a size, a part of the disk like 5%, or none. Empty is 5%, at most 1GiB.")
 	d.Bool(&f.DeleteEarly, "delete_early", false, "Remove the oldest records before their time while the reserve is touched; what a sink has not read stays.")
 	d.Duration(&f.StallAfter, "stall", 5*time.Second, "After how long a disk that does not answer is reported.", configs.Positive)
+	d.Size(&f.Cache, "cache", storage.DefaultCacheBytes, "How much memory readers of old data may fill. What was just written is in memory beside that.", configs.Positive)
 }
 
 // Check wants a reserve that can be understood.
