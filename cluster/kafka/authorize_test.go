@@ -176,6 +176,8 @@ func requestTable(b *broker) []asked {
 		{"DeleteACLs", &kmsg.DeleteACLsRequest{Filters: []kmsg.DeleteACLsRequestFilter{{ResourceType: 2, ResourceName: kmsg.StringPtr("z"), ResourcePatternType: 3, Operation: 1, PermissionType: 1}}},
 			func(r kmsg.Response) int16 { return r.(*kmsg.DeleteACLsResponse).Results[0].ErrorCode },
 			kerr.ClusterAuthorizationFailed, []need{whole(kmsg.ACLOperationAlter)}},
+		{"DescribeLogDirs", &kmsg.DescribeLogDirsRequest{}, func(r kmsg.Response) int16 { return r.(*kmsg.DescribeLogDirsResponse).ErrorCode },
+			kerr.ClusterAuthorizationFailed, []need{whole(kmsg.ACLOperationDescribe)}},
 		{"DescribeUserSCRAMCredentials", &kmsg.DescribeUserSCRAMCredentialsRequest{}, func(r kmsg.Response) int16 { return r.(*kmsg.DescribeUserSCRAMCredentialsResponse).ErrorCode },
 			kerr.ClusterAuthorizationFailed, []need{whole(kmsg.ACLOperationDescribe)}},
 		{"AlterUserSCRAMCredentials", &kmsg.AlterUserSCRAMCredentialsRequest{Upsertions: []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{{Name: "z", Mechanism: 1, Iterations: 4096, Salt: []byte("s"), SaltedPassword: make([]byte, 32)}}},

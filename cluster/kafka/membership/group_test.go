@@ -305,6 +305,35 @@ func TestStaticMemberReturnsToItsAssignmentWithoutARebalance(t *testing.T) {
 	})
 }
 
+// KIP-814: a leader that came back assigned anew, though nothing had changed.
+func TestReturnedStaticLeaderIsToldNotToAssign(t *testing.T) {
+	for _, canSkip := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := membership.New(0)
+			defer g.Close()
+			_, joined := stable(t, g, "one", "two")
+			if joined[0].Leader != joined[0].MemberID {
+				t.Fatalf("the first member does not lead: %+v", joined[0])
+			}
+			again := join("", "one")
+			again.CanSkip = canSkip
+			back := newClient(t, g)
+			back.join(again)
+			j := back.joined()
+			if j.Err != nil || j.Generation != joined[0].Generation || j.SkipAssignment != canSkip {
+				t.Fatalf("can skip %v: got %+v", canSkip, j)
+			}
+			if leads := j.Leader == j.MemberID; leads != canSkip || canSkip != (len(j.Members) == 2) {
+				t.Errorf("can skip %v: leader %s of %d members, the member is %s", canSkip, j.Leader, len(j.Members), j.MemberID)
+			}
+			back.sync(membership.Sync{MemberID: j.MemberID, InstanceID: "one", Generation: j.Generation})
+			if s := back.synced(); s.Err != nil || string(s.Assignment) != "share 0" {
+				t.Errorf("can skip %v: got %q, %v; want its former share", canSkip, s.Assignment, s.Err)
+			}
+		})
+	}
+}
+
 // S37: a static member that came back while the others waited for their
 // assignment got an empty one.
 func TestStaticMemberRejoiningDuringAssignmentMakesTheGroupRebalance(t *testing.T) {
