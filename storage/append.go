@@ -53,7 +53,7 @@ func (j *Journal) StoreLog(log *raft.Log) error { return j.StoreLogs([]*raft.Log
 
 // StoreLogs implements raft.LogStore. On the leader the entries are proposals made by Propose, and here their batches
 // get their offsets; on a follower each brings its frame in Extensions, which is checked and stored as it is. Any error
-// but ErrDiskFull makes the journal read-only.
+// but ErrDiskFull and ErrDamagedFrame makes the journal read-only.
 //
 // Guarantees 1 and 2: what returns from here is stable (durable) and in its final order.
 func (j *Journal) StoreLogs(logs []*raft.Log) error {
@@ -61,6 +61,12 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 	defer j.wmu.Unlock()
 	if err := j.writable(); err != nil {
 		return err
+	}
+	if err := checkReceived(logs); err != nil {
+		if j.justCut {
+			return j.fail(err)
+		}
+		return err // nothing was done yet
 	}
 	if err := j.makeRoom(logs); err != nil {
 		if j.justCut || !errors.Is(err, ErrDiskFull) { // after a cut raft 1.8.0 would go on with the last index from before

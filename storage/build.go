@@ -98,23 +98,21 @@ func (j *Journal) buildBatches(l *raft.Log, p *Proposal) {
 	j.finish(h, nil)
 }
 
-// buildReceived checks a frame that the leader sent, and takes it as it is.
+// buildReceived checks that a frame that the leader sent belongs here, and takes it as it is. Its own checksums were
+// checked by checkReceived.
 func (j *Journal) buildReceived(l *raft.Log) error {
 	frame := l.Extensions
 	h, ok := parseFrameHeader(frame, j.tail.pos)
 	switch {
-	case !ok || int(h.length) != len(frame) || !h.checkDirectory(frame):
-		return fmt.Errorf("frame of raft entry %d for journal position %d is damaged or for another position", l.Index, j.tail.pos)
+	case !ok || int(h.length) != len(frame):
+		return fmt.Errorf("frame of raft entry %d is not for journal position %d", l.Index, j.tail.pos)
 	case h.index != l.Index || h.term != l.Term:
 		return fmt.Errorf("frame of raft entry %d in term %d says it is %d in term %d", l.Index, l.Term, h.index, h.term)
 	}
 	if typ, ok := frameTypeOf(l.Type); !ok || typ != h.typ && (typ != frameCommand || h.typ != frameBatches || j.o.Commands) {
 		return fmt.Errorf("raft entry %d is %v, its frame is %v", l.Index, l.Type, h.typ)
 	}
-	reason := h.checkPayload(frame)
-	if reason == "" {
-		reason = j.tail.links(&h)
-	}
+	reason := j.tail.links(&h)
 	if reason == "" {
 		reason = denseOffsets(frame, &h, j.tail)
 	}
