@@ -33,7 +33,7 @@ type conn struct {
 	access Access
 	who    identity            // does not change once the client has logged in
 	memory *semaphore.Weighted // what its requests may hold
-	queue  chan pending        // from the reader to the writer
+	line   *line               // from the reader to the writer
 
 	login    login        // the writer's
 	expires  atomic.Int64 // when the client must have logged in again, Unix ns; 0 is never
@@ -62,7 +62,7 @@ func newConn(s *Server, c net.Conn, access Access) *conn {
 		access: access,
 		who:    access.identify(c),
 		memory: semaphore.NewWeighted(int64(s.opts.MaxRequestBytes)),
-		queue:  make(chan pending, inFlight),
+		line:   newLine(),
 	}
 }
 
@@ -71,7 +71,10 @@ func (c *conn) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Closing is what wakes a goroutine that waits for the network.
-	stop := context.AfterFunc(ctx, func() { hangUp(c.net, &c.answered) })
+	stop := context.AfterFunc(ctx, func() {
+		c.line.end()
+		hangUp(c.net, &c.answered)
+	})
 	defer stop()
 	defer c.in.drop()
 	defer func() {
@@ -87,16 +90,17 @@ func (c *conn) run(ctx context.Context) {
 	}
 
 	var reader sync.WaitGroup
-	reader.Go(func() {
-		defer close(c.queue)
-		cancel(c.read(ctx))
-	})
+	reader.Go(func() { cancel(c.read(ctx)) })
 	cancel(c.write(ctx))
-	for p := range c.queue { // until the reader has ended
-		p.abandon()
-	}
 	reader.Wait()
+	c.line.abandon()
 }
+
+// ready says that a request can be answered without waiting for the disk.
+func (p pending) ready() bool { return p.produce == nil || p.produce.stored.Load() }
+
+// late says that the client of a produce request waits no longer.
+func (p pending) late() bool { return p.produce != nil && !time.Now().Before(p.produce.deadline) }
 
 // abandon drops what nobody will answer any more. A produce request goes on:
 // its records are on their way to the disk.
@@ -121,11 +125,9 @@ func (c *conn) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case c.queue <- p:
-		case <-ctx.Done():
+		if err := c.line.put(ctx, p); err != nil {
 			p.abandon()
-			return ctx.Err()
+			return err
 		}
 	}
 }
@@ -224,12 +226,12 @@ func (c *conn) start(ctx context.Context, req *request) (pending, error) {
 func (c *conn) write(ctx context.Context) error {
 	w := answerWriter{conn: c}
 	for {
-		p, ok, err := c.nextPending(&w)
+		p, ok, err := c.line.take(w.flush)
 		if err != nil || !ok {
 			return err
 		}
 		if p.produce != nil {
-			err = c.finishProduce(ctx, &w, p.produce)
+			err = c.finishProduce(&w, p.produce)
 		} else {
 			if err = w.flush(); err == nil {
 				err = c.answer(ctx, &w, p.request)
@@ -243,20 +245,6 @@ func (c *conn) write(ctx context.Context) error {
 			return errors.Join(err, w.flush()) // what was answered before is no part of the fault
 		}
 	}
-}
-
-// nextPending returns the next request to answer; ok is false after the last.
-func (c *conn) nextPending(w *answerWriter) (p pending, ok bool, err error) {
-	select {
-	case p, ok = <-c.queue:
-		return p, ok, nil
-	default:
-	}
-	if err := w.flush(); err != nil {
-		return p, false, err
-	}
-	p, ok = <-c.queue
-	return p, ok, nil
 }
 
 // answer runs one request and writes its answer.

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"io"
 	"net"
 	"sync"
@@ -103,7 +102,7 @@ func (b *inbox) fill() error {
 func (b *inbox) tryRead(fd uintptr) bool {
 	b.buf = b.pool.Get().(*[inboxBytes]byte)
 	n, err := syscall.Read(int(fd), b.buf[:])
-	for errors.Is(err, syscall.EINTR) {
+	for err == syscall.EINTR {
 		n, err = syscall.Read(int(fd), b.buf[:])
 	}
 	if n > 0 {
@@ -111,7 +110,7 @@ func (b *inbox) tryRead(fd uintptr) bool {
 		return true
 	}
 	b.drop()
-	if errors.Is(err, syscall.EAGAIN) {
+	if err == syscall.EAGAIN { // as it is: this is the hot path
 		return false
 	}
 	if b.err = err; err == nil {

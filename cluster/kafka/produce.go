@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -19,9 +20,10 @@ import (
 // journals.
 type produceCall struct {
 	header
-	acks    int16
-	timeout time.Duration
-	stored  chan struct{} // closed when every batch has its result
+	acks     int16
+	deadline time.Time // when the client's patience is over
+	line     *line     // to ring when it is stored
+	stored   atomic.Bool
 
 	mu      sync.Mutex
 	waiting int // batches without a result
@@ -36,12 +38,12 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		return nil, fmt.Errorf("%w: Produce version %d", err, req.version)
 	}
 	p := &produceCall{
-		header:  req.header,
-		acks:    r.acks,
-		timeout: time.Duration(r.timeoutMillis) * time.Millisecond,
-		stored:  make(chan struct{}),
-		topics:  make([]kmsg.ProduceResponseTopic, len(r.topics)),
-		waiting: 1, // until all are started
+		header:   req.header,
+		acks:     r.acks,
+		deadline: time.Now().Add(max(time.Duration(r.timeoutMillis)*time.Millisecond, time.Second)),
+		line:     c.line,
+		topics:   make([]kmsg.ProduceResponseTopic, len(r.topics)),
+		waiting:  1, // until all are started
 	}
 	for i, t := range r.topics {
 		if req.version >= 13 {
@@ -161,9 +163,12 @@ func startBeside(p *cluster.Partition, err error) int64 {
 // finish counts one result, or the start of all, off.
 func (p *produceCall) finish() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting--; p.waiting == 0 {
-		close(p.stored)
+	p.waiting--
+	stored := p.waiting == 0
+	p.mu.Unlock()
+	if stored {
+		p.stored.Store(true)
+		p.line.ring()
 	}
 }
 
@@ -249,12 +254,10 @@ func checkTimes(h storage.Header, policy cluster.Policy, now time.Time) error {
 
 var errAckless = errors.New("a batch sent with acks=0 was refused")
 
-// finishProduce waits until the request's records are stored, as its stream
-// promises, and answers. acks asks for less than that only in being 0: no answer.
-func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCall) error {
-	if err := p.await(ctx, w); err != nil {
-		return err
-	}
+// finishProduce answers a request whose records are stored, as its stream promises, or
+// whose client's patience is over: what is not stored yet may be later, and the client
+// asks again. acks asks for less than that only in being 0: no answer.
+func (c *conn) finishProduce(w *answerWriter, p *produceCall) error {
 	topics := p.results()
 	if p.acks == 0 {
 		// There is no other way to tell the client than to end its connection.
@@ -271,28 +274,6 @@ func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCal
 	resp.Version = p.version
 	resp.Topics = topics
 	return w.message(p.header, resp)
-}
-
-// await waits until the request's records are stored or its client's patience is
-// over: what is not stored yet may be later, and the client asks again.
-func (p *produceCall) await(ctx context.Context, w *answerWriter) error {
-	select {
-	case <-p.stored:
-		return nil
-	default:
-	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	timeout := time.NewTimer(max(p.timeout, time.Second))
-	defer timeout.Stop()
-	select {
-	case <-p.stored:
-	case <-timeout.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
 }
 
 // results returns what there is by now. Unless it is all it is a copy: a batch that
