@@ -73,6 +73,7 @@ func mutate(data []byte, at int, flip byte, drop int) []byte {
 func FuzzIndexFile(f *testing.F) {
 	z := newFuzzed(f)
 	name, good := z.file(f, ".idx")
+	f.Add([]byte{}, 0, byte(0), 0)
 	f.Add(good, 0, byte(0), 0)
 	for at := range good {
 		if at%7 == 0 {
@@ -118,6 +119,7 @@ func FuzzStartFile(f *testing.F) {
 func FuzzMark(f *testing.F) {
 	z := newFuzzed(f)
 	_, good := z.file(f, "mark")
+	f.Add([]byte{}, 0, byte(0), false)
 	f.Add(good, 0, byte(0), true)
 	for at := range good {
 		f.Add(good, at, byte(1), at%2 == 0)
