@@ -21,32 +21,43 @@ func newTableCache(limit int) *tableCache {
 
 // add notes that seg's table was put in memory or used, and drops the one that was not used for longest.
 func (c *tableCache) add(seg *segment) {
+	if oldest := c.use(seg); oldest != nil {
+		oldest.dropTables() // readers that have them keep them
+	}
+}
+
+// use moves seg to the front, and returns a segment that has to go for it, or nil.
+func (c *tableCache) use(seg *segment) *segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.at[seg]; e != nil {
 		c.order.MoveToFront(e)
-		return
+		return nil
 	}
 	c.at[seg] = c.order.PushFront(seg)
-	for c.order.Len() > c.limit {
-		oldest := c.order.Remove(c.order.Back()).(*segment)
-		delete(c.at, oldest)
-		oldest.table.Store(nil) // readers that have it keep it
-		oldest.tagTable.Store(nil)
-		oldest.dropView()
+	if c.order.Len() <= c.limit {
+		return nil
 	}
+	oldest := c.order.Remove(c.order.Back()).(*segment)
+	delete(c.at, oldest)
+	return oldest
 }
 
 func (c *tableCache) remove(seg *segment) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if e := c.at[seg]; e != nil {
 		c.order.Remove(e)
 		delete(c.at, seg)
 	}
-	seg.table.Store(nil)
-	seg.tagTable.Store(nil)
-	seg.dropView()
+	c.mu.Unlock()
+	seg.dropTables()
+}
+
+// dropTables gives up what of a segment is in memory, but for its key index's directory.
+func (s *segment) dropTables() {
+	s.table.Store(nil)
+	s.tagTable.Store(nil)
+	s.dropView()
 }
 
 // tableOf returns the batch index of a sealed segment that the caller has a reference to.

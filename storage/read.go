@@ -1,61 +1,6 @@
 package storage
 
-import (
-	"fmt"
-	"slices"
-	"sort"
-	"sync"
-)
-
-// Chunk is what Read found: whole batches of one partition, in order.
-type Chunk struct {
-	// Pieces are the batches' bytes, to be sent one after the other. They may be used until Release, and must not be
-	// changed: mostly they are the file's own pages. Whoever does more than pass them to a socket does it in Guard.
-	Pieces [][]byte
-	// Bytes is the length of all pieces.
-	Bytes int
-	// Next is the offset behind the last batch, and behind batches that ReadTagged left out; the offset that was asked
-	// for if there is neither.
-	Next int64
-	// Behind is the offset behind the last batch of Pieces; the offset that was asked for if there is none.
-	Behind int64
-
-	pool *sync.Pool // of *[]byte; nil: memory is not used again
-	held []*[]byte
-	runs []heldRun
-}
-
-// heldRun keeps the pages that pieces lie in.
-type heldRun struct {
-	seg  *segment
-	view *view
-}
-
-// Release gives the memory back; the pieces must not be used any more. It may be called again.
-func (c *Chunk) Release() {
-	for _, b := range c.held {
-		c.pool.Put(b)
-	}
-	for _, r := range c.runs {
-		r.view.release()
-		r.seg.release()
-	}
-	c.Pieces, c.held, c.runs = nil, nil, nil
-}
-
-// buffer returns n bytes that are the chunk's until Release.
-func (c *Chunk) buffer(n int) []byte {
-	if c.pool == nil {
-		return make([]byte, n)
-	}
-	b, _ := c.pool.Get().(*[]byte)
-	if b == nil || cap(*b) < n {
-		grown := make([]byte, max(n, 64<<10))
-		b = &grown
-	}
-	c.held = append(c.held, b)
-	return (*b)[:n]
-}
+import "sort"
 
 // Read returns whole batches from the one that contains offset on, about maxBytes of them, but at least one if there
 // is any. Batches at or beyond the offset limit are left out; a negative limit is the committed end. At the end the
@@ -89,15 +34,6 @@ func (j *Journal) read(r *reading) (*Chunk, error) {
 	return c, nil
 }
 
-// orError is what was read before an error, or the error if that is nothing.
-func (c *Chunk) orError(err error) (*Chunk, error) {
-	if c.Bytes > 0 {
-		return c, nil
-	}
-	c.Release()
-	return nil, err
-}
-
 // reading is a walk over a partition, segment by segment.
 type reading struct {
 	j         *Journal
@@ -107,16 +43,6 @@ type reading struct {
 	room      int
 	started   bool
 	tag       *tagFilter // nil: all batches
-}
-
-// batchRun is a run of batches of one segment, to which it holds a reference.
-type batchRun struct {
-	seg     *segment
-	entries []entry // of the segment, as they were when the batches were found
-	locs    []loc
-	behind  int64 // offset behind the last
-	next    int64 // behind those that were left out, too
-	end     int64 // of what may be read of the segment, as a file offset
 }
 
 // next finds the batches to read next, or nil when there are no more or enough.
@@ -221,123 +147,4 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 		run.locs, run.behind = wanted, behind(last+1)
 	}
 	return run
-}
-
-// readRun reads and checks a run's batches into the chunk, and takes the run's reference to the segment over.
-func (j *Journal) readRun(r *batchRun, c *Chunk) error {
-	last := r.locs[len(r.locs)-1]
-	v := j.viewOf(r.seg, int64(last.rel)+int64(last.length))
-	if v == nil {
-		defer r.seg.release()
-		return r.readCopy(c)
-	}
-	c.runs = append(c.runs, heldRun{r.seg, v})
-	pieces := j.pieces.of(r.locs)
-	defer j.pieces.put(pieces)
-	scanned, cold := v.want(*pieces, r.end)
-	if scanned {
-		j.readAhead(r.seg, v, int64(last.rel)+int64(last.length), r.end)
-	}
-	v.await(*pieces, cold)
-	c.Pieces = slices.Grow(c.Pieces, len(*pieces))
-	return Guard(func() error { return r.readView(v, c) })
-}
-
-// readView adds the run's batches to the chunk as they lie in memory.
-func (r *batchRun) readView(v *view, c *Chunk) error {
-	from := int(r.locs[0].rel) // of the stretch that is not added yet
-	for i, l := range r.locs {
-		at := int(l.rel)
-		if i > 0 && at != int(r.locs[i-1].rel+r.locs[i-1].length) {
-			c.add(v.mapping.Bytes[from:r.locs[i-1].rel+r.locs[i-1].length], l.offset)
-			from = at
-		}
-		if err := r.check(v.mapping.Bytes[at:at+int(l.length)], l); err != nil {
-			if at > from {
-				c.add(v.mapping.Bytes[from:at], l.offset)
-			}
-			return err
-		}
-	}
-	last := r.locs[len(r.locs)-1]
-	c.add(v.mapping.Bytes[from:last.rel+last.length], r.behind)
-	c.Next = r.next
-	return nil
-}
-
-// readAhead lets the disk work on what a reader of old data will want next, in the next segment too.
-func (j *Journal) readAhead(seg *segment, v *view, from, end int64) {
-	left := v.ahead(from, aheadBytes, end)
-	if left <= 0 {
-		return
-	}
-	j.mu.RLock()
-	segs := j.index.segs
-	i := sort.Search(len(segs), func(i int) bool { return segs[i].base > seg.base })
-	if i == len(segs) {
-		j.mu.RUnlock()
-		return
-	}
-	next := segs[i]
-	size := next.size
-	next.acquire()
-	j.mu.RUnlock()
-	defer next.release()
-	if v := j.viewOf(next, size); v != nil {
-		v.ahead(0, left, size)
-		v.release()
-	}
-}
-
-// readCopy reads the run's batches into memory of the chunk, where the file cannot be looked at in memory. Neighbours
-// on disk are read at once.
-func (r *batchRun) readCopy(c *Chunk) error {
-	total := 0
-	for _, l := range r.locs {
-		total += int(l.length)
-	}
-	buf := c.buffer(total)
-	for i, at := 0, 0; i < len(r.locs); {
-		k, n := i+1, int(r.locs[i].length)
-		for k < len(r.locs) && r.locs[k].rel == r.locs[k-1].rel+r.locs[k-1].length {
-			n += int(r.locs[k].length)
-			k++
-		}
-		if err := readAll(r.seg.file, buf[at:at+n], int64(r.locs[i].rel)); err != nil {
-			return fmt.Errorf("reading %s at %d: %w", r.seg.path, r.locs[i].rel, err)
-		}
-		i, at = k, at+n
-	}
-	at := 0
-	for i, l := range r.locs {
-		if err := r.check(buf[at:at+int(l.length)], l); err != nil {
-			if at > 0 {
-				c.add(buf[:at], l.offset)
-			}
-			return err
-		}
-		at += int(l.length)
-		if i == len(r.locs)-1 {
-			c.add(buf, r.behind)
-			c.Next = r.next
-		}
-	}
-	return nil
-}
-
-func (c *Chunk) add(piece []byte, next int64) {
-	c.Pieces = append(c.Pieces, piece)
-	c.Bytes += len(piece)
-	c.Next, c.Behind = next, next
-}
-
-// check compares a batch's bytes with the index and its own checksum.
-func (r *batchRun) check(data []byte, l loc) error {
-	h := parseHeader(data)
-	d := dirEntry{length: l.length, baseOffset: l.offset, records: uint32(h.Records), crc: h.CRC, maxTimestamp: h.MaxTimestamp}
-	reason := checkStored(data, d, uint64(entryAround(r.entries, l.rel).term))
-	if reason == "" {
-		return nil
-	}
-	return r.seg.damage(int64(l.rel), int64(l.rel)+int64(l.length), fmt.Sprintf("batch at offset %d: %s", l.offset, reason))
 }

@@ -16,7 +16,6 @@ import (
 type tagLog struct {
 	*log
 	batches map[string][]int64
-	markers []int64
 }
 
 func newTagLog(t testing.TB, rounds int) *tagLog {
