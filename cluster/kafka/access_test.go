@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"io"
 	"math/big"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,6 +172,33 @@ func TestNothingIsAnsweredBeforeTheLogin(t *testing.T) {
 			}
 			_, _ = c.Write(request(kmsg.NewPtrMetadataRequest(), 3))
 			closed(t, c)
+		}
+	}
+}
+
+// Strangers hold a connection, and memory, for a while only.
+func TestStrangersAreCutOff(t *testing.T) {
+	ca := newAuthority(t)
+	b := newBroker(t, false, func(_ *cluster.Options, k *kafka.Options) { k.StallTimeout = 300 * time.Millisecond })
+	b.user("ann", "secret")
+	for name, access := range map[string]kafka.Access{
+		"login": {Mechanisms: allMechanisms},
+		"TLS":   {TLS: &tls.Config{Certificates: []tls.Certificate{ca.server()}}},
+	} {
+		addr := b.also(access)
+		for what, bytes := range map[string][]byte{"nothing": nil, "half a request": apiVersions(3)[:7]} {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Write(bytes); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: who sends %s keeps the connection", name, what)
+			}
 		}
 	}
 }

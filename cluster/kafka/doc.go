@@ -19,8 +19,16 @@
 // copied on the heap: a produce request's batches are written to disk out of the
 // buffer they were read into, and a fetch is answered out of the journal's files.
 //
+// # Who may do what
+//
+// Each listener has an Access: how its clients prove who they are. A client that must
+// log in is answered nothing else before (login.go). Handlers ask call.topic, group,
+// txn and cluster, which know Kafka's operations, and are told the error to answer;
+// the ACLs are the metadata's (authorize.go). Connections within the process and over
+// the socket in the data folder are the operator's, of whom no ACL is asked.
+//
 // # Locks
 //
-// Server.mu guards the set of connections and is never held together with
-// another lock.
+// Server.mu guards the set of connections, fetchSessions.mu the fetch sessions. Neither
+// is held together with another lock, or during I/O.
 package kafka
