@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
+	"syscall"
 )
 
 // batchRun is a run of batches of one segment, to which it holds a reference.
@@ -33,7 +35,11 @@ func (j *Journal) readRun(r *batchRun, c *Chunk) error {
 	}
 	v.await(*pieces, cold)
 	c.Pieces = slices.Grow(c.Pieces, len(*pieces))
-	return Guard(func() error { return r.readView(v, c) })
+	err := Guard(func() error { return r.readView(v, c) })
+	if errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("reading %s from %d to %d: %w", r.seg.path, r.locs[0].rel, last.rel+last.length, err)
+	}
+	return err
 }
 
 // readView adds the run's batches to the chunk as they lie in memory.

@@ -60,7 +60,7 @@ func (x *indexer) wake() {
 
 // run makes what is missing, until the journal closes.
 func (x *indexer) run() {
-	told := map[*segment]bool{}
+	told := map[uint64]bool{} // by segment
 	for {
 		select {
 		case <-x.j.closing:
@@ -75,9 +75,11 @@ func (x *indexer) run() {
 				return
 			default:
 			}
-			err := x.tend(segs[i], i == len(segs)-1)
-			if err != nil && !errors.Is(err, ErrClosed) && !told[segs[i]] {
-				told[segs[i]] = true
+			if told[segs[i].base] { // lookups that need it try again, and say why they fail
+				continue
+			}
+			if err := x.tend(segs[i], i == len(segs)-1); err != nil && !errors.Is(err, ErrClosed) {
+				told[segs[i].base] = true
 				x.j.o.Logger.Error("a segment cannot be indexed; lookups that need it fail", "file", segs[i].path, "error", err)
 			}
 		}

@@ -78,7 +78,7 @@ func storageCode(err error) int16 {
 		return kerr.InvalidProducerEpoch.Code
 	case errors.As(err, &outside):
 		return kerr.OffsetOutOfRange.Code
-	case errors.As(err, &damage):
+	case errors.As(err, &damage), errors.Is(err, syscall.EIO):
 		return kerr.KafkaStorageError.Code
 	case errors.Is(err, storage.ErrBatchTooLarge):
 		return kerr.MessageTooLarge.Code
