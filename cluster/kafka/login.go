@@ -17,6 +17,9 @@ const (
 	// loginDelay is how long a client whose login failed waits for the end of its
 	// connection: whoever guesses passwords should not guess fast.
 	loginDelay = 100 * time.Millisecond
+	// loginGrace is how much later than said a session ends: what was sent in time may
+	// still be on its way.
+	loginGrace = time.Second
 )
 
 // errLogin is the cause of a connection's end when its client could not log in, or
@@ -169,7 +172,7 @@ func (c *conn) token(ctx context.Context, token []byte) ([]byte, error) {
 	}
 	l.exchange, l.raw, l.done = nil, false, true
 	if c.access.Reauthenticate > 0 {
-		c.expires.Store(time.Now().Add(c.access.Reauthenticate).UnixNano())
+		c.expires.Store(time.Now().Add(c.access.Reauthenticate + loginGrace).UnixNano())
 	}
 	return answer, nil
 }
