@@ -80,6 +80,9 @@ func measureJournal(ctx context.Context, o options) error {
 			asked = append(asked, l)
 		}
 	}
+	if len(asked) == 0 && o.journal {
+		return fmt.Errorf("no journal load has %q in its name", o.only)
+	}
 	return runJournalLoads(ctx, o, asked)
 }
 

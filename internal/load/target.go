@@ -104,20 +104,31 @@ func (o offsets) sum() (n int64) {
 
 // ends returns where the stream ends now.
 func (t *target) ends(ctx context.Context) (offsets, error) {
-	return listed(t.admin.ListEndOffsets(ctx, t.o.Stream))
+	return t.listed(ctx, t.admin.ListEndOffsets)
 }
 
 func (t *target) starts(ctx context.Context) (offsets, error) {
-	return listed(t.admin.ListStartOffsets(ctx, t.o.Stream))
+	return t.listed(ctx, t.admin.ListStartOffsets)
 }
 
-func listed(l kadm.ListedOffsets, err error) (offsets, error) {
-	if err = errors.Join(err, l.Error()); err != nil {
-		return nil, fmt.Errorf("asking for the ends of the stream: %w", err)
+// listed asks for offsets until all are known: a leader that was elected a moment ago may not know it yet.
+func (t *target) listed(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (offsets, error) {
+	for give := time.Now().Add(t.o.Patience); ; {
+		l, err := list(ctx, t.o.Stream)
+		if err = errors.Join(err, l.Error()); err == nil {
+			found := offsets{}
+			l.Each(func(o kadm.ListedOffset) { found[o.Partition] = o.Offset })
+			return found, nil
+		}
+		if !kerr.IsRetriable(l.Error()) || time.Now().After(give) {
+			return nil, fmt.Errorf("asking for the ends of the stream: %w", err)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	found := offsets{}
-	l.Each(func(o kadm.ListedOffset) { found[o.Partition] = o.Offset })
-	return found, nil
 }
 
 // share is what one raw client takes care of: partitions with one leader.
