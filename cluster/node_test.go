@@ -381,9 +381,12 @@ func TestFailedDiskMakesTheJournalReadOnlyAndNotTheOthers(t *testing.T) {
 	if err := n.Health(); !errors.Is(err, cluster.ErrReadOnly) || !strings.Contains(err.Error(), "journal 0 of sick") || n.Disk().ReadOnly != 1 {
 		t.Errorf("health is %v", err)
 	}
-	if log.count("become read-only") != 1 {
-		t.Errorf("the log says:\n%s", log.buf.String())
-	}
+	eventually(t, "logging it", func() error {
+		if n := log.count("become read-only"); n != 1 {
+			return fmt.Errorf("it was logged %d times", n)
+		}
+		return nil
+	})
 	faulty.Heal()
 	if a := appendTo(t, n, "sick", 0, "w"); !errors.Is(a.Err, cluster.ErrReadOnly) {
 		t.Errorf("the next append gave %v, want ErrReadOnly", a.Err)
