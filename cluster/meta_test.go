@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,6 +60,9 @@ func filled(t *testing.T) (*Meta, *Stream) {
 		command{ReserveProducerIDs: &reserveProducerIDs{1000}},
 		command{PutTransaction: &putTransaction{Transaction: Transaction{ID: "x", ProducerID: 3, State: TxnOngoing, Partitions: []StreamPartition{p}, Groups: []string{"g"}, LastEpoch: -1}}},
 		command{PendTxnOffsets: &pendTxnOffsets{TransactionalID: "x", ProducerID: 3, Group: "g", Offsets: []GroupOffset{{Stream: s.ID, Partition: 2, Offset: 9}}}},
+		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-512", Iterations: 4096, Salt: []byte{0, 255}, StoredKey: []byte{1}, ServerKey: []byte{2}}}},
+		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-256", Iterations: 4096}}},
+		command{CreateACLs: &createACLs{[]ACL{{Resource: "TOPIC", Name: "*", Pattern: "LITERAL", Principal: "User:ann", Host: "*", Operation: "READ", Permission: "ALLOW"}}}},
 	)
 	return m, s
 }
@@ -84,6 +88,11 @@ func (*memorySink) Close() error  { return nil }
 
 func TestRestoredSnapshotIsTheSameState(t *testing.T) {
 	m, s := filled(t)
+	for v, i := reflect.ValueOf(m.image()), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("there is nothing of %s in the state", v.Type().Field(i).Name)
+		}
+	}
 	snapshot := snapshotOf(t, m)
 	restored := newMeta()
 	if err := restored.Restore(io.NopCloser(bytes.NewReader(snapshot))); err != nil {
