@@ -8,11 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
-	"time"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/internal/certs"
 )
 
 // listener is an open address for Kafka clients.
@@ -75,11 +74,11 @@ func warnOfListener(c *ListenerConfig, log *slog.Logger) {
 
 // config returns what crypto/tls wants.
 func (t *ListenerTLS) config(log *slog.Logger) (*tls.Config, error) {
-	cert := &certificate{cert: t.Cert, key: t.Key, log: log}
-	if err := cert.load(); err != nil {
-		return nil, fmt.Errorf("reading tls.cert and tls.key: %w", err)
+	cert, err := certs.Load(t.Cert, t.Key, log)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.Get}
 	if t.ClientAuth != clientRequired {
 		return c, nil
 	}
@@ -92,47 +91,6 @@ func (t *ListenerTLS) config(log *slog.Logger) (*tls.Config, error) {
 		return nil, fmt.Errorf("tls.client_ca: %s holds no certificate in PEM form", t.ClientCA)
 	}
 	return c, nil
-}
-
-// certificate is a listener's, read again when its file changes: those who renew
-// certificates do not restart what uses them. Safe for concurrent use.
-type certificate struct {
-	cert, key string
-	log       *slog.Logger
-
-	mu      sync.Mutex
-	current *tls.Certificate // these three are written under mu
-	changed time.Time        // modification time of the file that current is from
-	warned  time.Time        // when it was last said that the new one can't be read
-}
-
-// load reads the files if they have changed; mu is held, or the value not yet shared.
-func (c *certificate) load() error {
-	info, err := os.Stat(c.cert)
-	if err != nil {
-		return err
-	}
-	if c.current != nil && info.ModTime().Equal(c.changed) {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
-	if err != nil {
-		return err
-	}
-	c.current, c.changed = &pair, info.ModTime()
-	return nil
-}
-
-// get returns the certificate for a handshake: the old one while the new one can't be
-// read, its key being perhaps still on its way.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.load(); err != nil && time.Since(c.warned) > time.Minute {
-		c.warned = time.Now()
-		c.log.Warn("the certificate can't be read again; the old one stays in use", "file", c.cert, "error", err)
-	}
-	return c.current, nil
 }
 
 // ensureUsers gives the users of the file their passwords, unless they have them.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/daybook-data/daybook/internal/certs"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -89,10 +90,10 @@ func (s *Source) Run(ctx context.Context, from pipeline.Position, out pipeline.E
 }
 
 func (s *Source) listen(ctx context.Context) (net.Listener, error) {
-	var certificate *certificate
+	var certificate *certs.Renewed
 	if s.config.TLS.Cert != "" {
 		var err error
-		if certificate, err = loadCertificate(s.config.TLS.Cert, s.config.TLS.Key, s.log); err != nil {
+		if certificate, err = certs.Load(s.config.TLS.Cert, s.config.TLS.Key, s.log); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +104,7 @@ func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 	addr := listener.Addr().String()
 	s.addr.Store(&addr)
 	if certificate != nil {
-		listener = tls.NewListener(listener, &tls.Config{GetCertificate: certificate.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		listener = tls.NewListener(listener, &tls.Config{GetCertificate: certificate.Get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
 	return listener, nil
 }

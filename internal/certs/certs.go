@@ -1,4 +1,5 @@
-package http
+// Package certs serves certificates that are renewed while they are in use.
+package certs
 
 import (
 	"crypto/tls"
@@ -9,9 +10,9 @@ import (
 	"time"
 )
 
-// certificate is the server's certificate, read again when its file changes: those
-// who renew certificates do not restart what uses them. Safe for concurrent use.
-type certificate struct {
+// Renewed is a server's certificate, read again when its file changes: those who renew
+// certificates do not restart what uses them. Safe for concurrent use.
+type Renewed struct {
 	cert, key string
 	log       *slog.Logger
 
@@ -21,16 +22,17 @@ type certificate struct {
 	warned  time.Time        // when it was last said that the new one can't be read
 }
 
-func loadCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
-	c := &certificate{cert: cert, key: key, log: log}
+// Load reads a certificate's chain and its key from two files in PEM form.
+func Load(cert, key string, log *slog.Logger) (*Renewed, error) {
+	c := &Renewed{cert: cert, key: key, log: log}
 	if err := c.load(); err != nil {
-		return nil, fmt.Errorf("reading certificate: %w", err)
+		return nil, fmt.Errorf("reading the certificate: %w", err)
 	}
 	return c, nil
 }
 
 // load reads the files; c.mu is held, or c not yet shared.
-func (c *certificate) load() error {
+func (c *Renewed) load() error {
 	info, err := os.Stat(c.cert)
 	if err != nil {
 		return err
@@ -46,10 +48,10 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// get returns the certificate for a handshake. While a new one can't be read (its
+// Get returns the certificate for a handshake. While a new one can't be read (its
 // key is perhaps still being written) the old one stays in use. Reading two small
 // local files under the lock is what a handshake waits for anyway.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Renewed) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.load(); err != nil && time.Since(c.warned) > time.Minute {
