@@ -22,6 +22,7 @@ type Journal struct {
 
 	buffers sync.Pool // of *[]byte, for Read
 	pieces  piecePool // for Read
+	walkers sync.Pool // of *walker, for Find
 
 	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
 	start     *startFile

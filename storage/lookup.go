@@ -37,7 +37,8 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 			return
 		}
 		hash := hashOf(key)
-		var walk walker
+		walk := j.walker()
+		defer j.walkers.Put(walk)
 		for i := range segs {
 			last := i == len(segs)-1
 			if newestFirst {
@@ -53,7 +54,7 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 				slices.Reverse(rels)
 			}
 			for _, rel := range rels {
-				found, err := j.recordsOf(&walk, segs[i], rel, key)
+				found, err := j.recordsOf(walk, segs[i], rel, key)
 				if err != nil {
 					yield(Record{}, err)
 					return
@@ -69,6 +70,14 @@ func (j *Journal) Find(key []byte, newestFirst bool) iter.Seq2[Record, error] {
 			}
 		}
 	}
+}
+
+// walker returns one that is not in use: the memory that codecs need costs more than most lookups.
+func (j *Journal) walker() *walker {
+	if w, ok := j.walkers.Get().(*walker); ok {
+		return w
+	}
+	return new(walker)
 }
 
 // recordsOf returns the records of a batch that have a key and may be seen.
