@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -18,7 +20,8 @@ type member struct {
 	journal *storage.Journal
 	raft    *raft.Raft
 	store   *store
-	alone   *aloneTransport // nil with other members
+	alone   *aloneTransport           // nil with other members
+	started atomic.Pointer[raft.Raft] // raft, for who may ask before it is there
 
 	stopOnce sync.Once
 	ended    sync.Once
@@ -40,6 +43,9 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 		m.alone = newAloneTransport(raft.ServerAddress(o.ID))
 		trans = m.alone
 	}
+	if g, ok := trans.(*transport.Group); ok {
+		g.Bind(j, m.voters)
+	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
 	}
@@ -47,6 +53,7 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	if m.raft, err = m.newRaft(conf, fsm, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
 	}
+	m.started.Store(m.raft)
 	m.store.started.Store(true)
 	m.watching.Go(m.watch)
 	if m.alone == nil {
@@ -208,6 +215,21 @@ func (m *member) stop() error {
 	m.watching.Wait()
 	m.shutdown()
 	return m.journal.Close()
+}
+
+// voters are the members that may lead, as far as this one knows.
+func (m *member) voters() []raft.ServerID {
+	r := m.started.Load()
+	if r == nil {
+		return nil
+	}
+	var all []raft.ServerID
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			all = append(all, s.ID)
+		}
+	}
+	return all
 }
 
 // AddVoter makes another member a voter, or adds it as one. Only the leader can.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"time"
@@ -13,84 +12,26 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
 
-// frameTransport is a transport within the process that hands over frames as a network transport does: whole, in the
-// entries' Extensions, read from the sender's journal. It refuses an entry whose frame is gone.
-type frameTransport struct {
-	*raft.InmemTransport
-	mu      sync.Mutex
-	journal *storage.Journal
-}
+// testGroup is the group that the members of a test are of.
+var testGroup = transport.GroupID{15: 1}
 
-func newFrameTransport(id string) *frameTransport {
-	_, trans := raft.NewInmemTransportWithTimeout(raft.ServerAddress(id), 2*time.Second)
-	return &frameTransport{InmemTransport: trans}
-}
-
-func (t *frameTransport) withFrames(args *raft.AppendEntriesRequest) (*raft.AppendEntriesRequest, error) {
-	t.mu.Lock()
-	j := t.journal
-	t.mu.Unlock()
-	if j == nil && len(args.Entries) > 0 {
-		return nil, errors.New("the journal is not known yet")
-	}
-	sent := *args
-	sent.Entries = make([]*raft.Log, len(args.Entries))
-	for i, e := range args.Entries {
-		frame, err := j.Frame(e.Index)
-		if err != nil {
-			return nil, fmt.Errorf("frame of entry %d: %w", e.Index, err)
-		}
-		sent.Entries[i] = &raft.Log{Index: e.Index, Term: e.Term, Type: e.Type, Extensions: frame}
-		if e.Type == raft.LogConfiguration {
-			sent.Entries[i].Data = e.Data // raft looks into the received entry
-		}
-	}
-	return &sent, nil
-}
-
-func (t *frameTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	sent, err := t.withFrames(args)
-	if err != nil {
-		return err
-	}
-	return t.InmemTransport.AppendEntries(id, to, sent, resp)
-}
-
-func (t *frameTransport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
-	p, err := t.InmemTransport.AppendEntriesPipeline(id, to)
-	return &framePipeline{AppendPipeline: p, trans: t}, err
-}
-
-type framePipeline struct {
-	raft.AppendPipeline
-	trans *frameTransport
-}
-
-func (p *framePipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	sent, err := p.trans.withFrames(args)
-	if err != nil {
-		return nil, err
-	}
-	return p.AppendPipeline.AppendEntries(sent, resp)
-}
-
-var _ io.Closer = (*frameTransport)(nil)
-
-// members are the members of one group.
+// members are the members of one group, on nodes of their own.
 type members struct {
 	t      *testing.T
+	net    *network
 	opts   storage.Options
 	peers  []raft.Server
 	groups map[string]*cluster.Group
-	trans  map[string]*frameTransport
 	dirs   map[string]string
 }
 
 func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
-	m := &members{t: t, opts: o, groups: map[string]*cluster.Group{}, trans: map[string]*frameTransport{}, dirs: map[string]string{}}
+	m := &members{t: t, opts: o, groups: map[string]*cluster.Group{}, dirs: map[string]string{}}
+	m.net = newNetwork(t, transport.Options{Silence: time.Second, Timeout: time.Second})
 	for _, id := range ids {
 		m.peers = append(m.peers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
 	}
@@ -101,44 +42,20 @@ func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
 }
 
 func (m *members) start(id string, peers []raft.Server) {
+	m.t.Helper()
 	if m.dirs[id] == "" {
 		m.dirs[id] = m.t.TempDir()
 	}
-	tr := newFrameTransport(id)
-	m.trans[id] = tr
-	for other := range m.groups {
-		tr.Connect(raft.ServerAddress(other), m.trans[other].InmemTransport)
-		m.trans[other].Connect(raft.ServerAddress(id), tr.InmemTransport)
-	}
-	g := openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: time.Second, Journal: m.opts})
-	tr.mu.Lock()
-	tr.journal = g.Journal()
-	tr.mu.Unlock()
-	m.groups[id] = g
+	tr, err := m.net.start(id).Group(testGroup)
+	must(m.t, err)
+	m.groups[id] = openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: time.Second, Journal: m.opts})
 }
 
+// stop ends a node.
 func (m *members) stop(id string) {
-	m.isolate(id)
+	m.net.stop(id)
 	must(m.t, m.groups[id].Close())
 	delete(m.groups, id)
-}
-
-func (m *members) isolate(id string) {
-	m.trans[id].DisconnectAll()
-	for other, tr := range m.trans {
-		if other != id {
-			tr.Disconnect(raft.ServerAddress(id))
-		}
-	}
-}
-
-func (m *members) rejoin(id string) {
-	for other := range m.groups {
-		if other != id {
-			m.trans[id].Connect(raft.ServerAddress(other), m.trans[other].InmemTransport)
-			m.trans[other].Connect(raft.ServerAddress(id), m.trans[id].InmemTransport)
-		}
-	}
 }
 
 // leader waits until one of the members that are not excluded leads.
@@ -230,7 +147,7 @@ func TestALeaderWithAnUncommittedTailRejoins(t *testing.T) {
 	m := startMembers(t, storage.Options{SegmentBytes: 8 << 10}, "a", "b", "c")
 	old := m.leader("")
 	m.append(old, 60, "before")
-	m.isolate(old)
+	m.net.isolate(old)
 	var lost sync.WaitGroup
 	outcomes := make(chan error, 40)
 	for i := range 40 { // stored by the old leader, never committed
@@ -252,7 +169,7 @@ func TestALeaderWithAnUncommittedTailRejoins(t *testing.T) {
 	if lastOld < 62 {
 		t.Fatalf("the old leader's log ends at %d, the test wants an uncommitted tail", lastOld)
 	}
-	m.rejoin(old)
+	m.net.rejoin(old)
 	m.wantEqual()
 	m.append(m.leader(""), 30, "healed")
 	m.wantEqual()
@@ -346,7 +263,7 @@ func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
 	m := startMembers(t, o, "a", "b", "c")
 	old := m.leader("")
 	m.append(old, 6, "x")
-	m.isolate(old)
+	m.net.isolate(old)
 	// Each of these gets an entry of its own, as two do not fit into a proposal.
 	large := string(bytes.Repeat([]byte("x"), 700<<10))
 	var lost sync.WaitGroup
@@ -374,7 +291,7 @@ func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
 			t.Fatalf("front of %s is at %d, the old leader's log ends at %d; the test wants it longer", id, front, had)
 		}
 	}
-	m.rejoin(old)
+	m.net.rejoin(old)
 	select {
 	case <-m.groups[old].Done():
 	case <-time.After(30 * time.Second):

@@ -1,0 +1,52 @@
+// Package transport carries hashicorp/raft's messages between nodes: of all groups of a process, over one session a
+// node pair and direction.
+//
+// A [Transport] listens for its peers and keeps a session to each of them; [Transport.Group] gives the raft.Transport of
+// one group. The raft id and the raft address of a member are both the id of its node: where a node can be reached is
+// the transport's business and may change without a word to the groups.
+//
+// # On the wire
+//
+// A session is two connections that the sender of requests opens: one for control (heartbeats, votes), one for bulk
+// (entries, snapshots), so that what is small never waits behind what is large. Answers come back on the connection of
+// the request. Both carry frames, little endian:
+//
+//	0 length of the body u32 · 4 kind u8 · 5 flags u8 · 6 zero u16 · 8 sequence number of the request u64 · 16 body
+//
+// The first frame is a hello with the cluster's id, the node's and the version; who is of another cluster is refused.
+// wire.go draws the bodies. No frame is larger than about 1 MiB. A larger request, which a single large entry makes, is
+// sent in several frames, between which those of other groups go out; requests of one group stay in order.
+//
+// Entries travel as the leader's journal has them on disk: written from its pages, received into memory that is used
+// again, handed to the follower's log in raft.Log.Extensions.
+//
+// # What is done to raft's requests
+//
+//   - Heartbeats of all groups to a peer wait for each other up to Options.Window and go as one frame.
+//   - An AppendEntries without entries that says what the follower acknowledged last (term, previous entry, commit
+//     index) goes as a heartbeat. It makes the whole way: raft takes the answer for a proof of leadership. The follower's
+//     instance of the group is part of the comparison, since one that was opened anew no longer knows the commit index.
+//   - An AppendEntries of more than 1 MiB is split into several complete ones, never cut short, with one future.
+//   - Every wait has an end: for room in the pipeline, for a write, for the answer. A pipeline that lost a request ends
+//     with the next call; the request is not shown to raft as one that failed, since raft 1.8.0 would take even that for
+//     contact with the follower and lengthen the leader's lease.
+//   - An entry whose frame is not in the journal is not sent: the entry before the log's front looks to raft as if it were.
+//
+// # Dead nodes
+//
+// When a peer's connections have ended and it refuses new ones, its process is gone. When nothing has come from it for
+// Options.Silence, its machine or the network is. Then the groups that it led get raft's message to stand for election
+// now, at once where this node is the first of the group's living voters by id, later where it is not. That is always
+// safe, and takes a tenth of a second instead of the seconds of raft's timers.
+//
+// # Bounds
+//
+// What is received and not yet answered is bounded for a group and for the transport; a request beyond it is answered as
+// busy, so that no group waits for another one's disk. A length field makes nobody allocate more than the kind of frame
+// allows and the bound has room for. A peer that breaks the protocol loses its connection.
+//
+// # Locks
+//
+// Transport.mu, peer.mu, Group.mu, session.mu, outbox.mu: none is held during I/O, a send on a channel that can block, or
+// a call to a function of raft; where two are held, they are taken in this order.
+package transport

@@ -1,0 +1,241 @@
+package transport
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+// Source is where the frames of a group's entries are: its journal.
+type Source interface {
+	Frames(logs []*raft.Log, maxBytes int) (*storage.Frames, error)
+}
+
+// Group is the transport of one raft group. Raft closes it when it shuts down. It is safe for concurrent use.
+type Group struct {
+	t        *Transport
+	id       GroupID
+	instance uint64 // never 0
+	rpcs     chan raft.RPC
+	waiting  chan *inbound // what raft has or will get from rpcs, in its order
+	pulses   chan pulseIn
+	ending   chan struct{}
+	running  sync.WaitGroup
+
+	heartbeat atomic.Pointer[func(raft.RPC)]
+	bound     atomic.Pointer[binding]
+	term      atomic.Uint64          // the highest that raft has answered with
+	leader    atomic.Pointer[string] // the node whose append was last accepted; nil: none, or it is this one
+
+	mu     sync.Mutex // guards all below
+	closed bool
+	held   int64            // bytes of requests that are not answered
+	flows  map[string]*flow // by peer
+	acked  map[string]ackOf // by peer
+}
+
+// binding is what the owner of a group tells of it.
+type binding struct {
+	source Source
+	voters func() []raft.ServerID
+}
+
+var (
+	_ raft.Transport   = (*Group)(nil)
+	_ raft.WithPreVote = (*Group)(nil)
+	_ raft.WithClose   = (*Group)(nil)
+)
+
+// Group opens the transport of a group. It has to be bound before raft can send entries, and closed, which raft does
+// when it shuts down. The error is ErrClosed or ErrGroupExists.
+func (t *Transport) Group(id GroupID) (*Group, error) {
+	g := &Group{
+		t: t, id: id, instance: rand.Uint64() | 1,
+		rpcs: make(chan raft.RPC, groupRequests), waiting: make(chan *inbound, groupRequests+2),
+		pulses: make(chan pulseIn, groupPulses), ending: make(chan struct{}),
+		flows: map[string]*flow{}, acked: map[string]ackOf{},
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return nil, ErrClosed
+	case t.groups[id] != nil:
+		return nil, fmt.Errorf("%w: %x", ErrGroupExists, id)
+	}
+	t.groups[id] = g
+	g.running.Go(g.answers)
+	g.running.Go(g.beats)
+	return g, nil
+}
+
+// Bind says where the group's frames are, and who its voters are, which is asked when a leader's node has died. voters
+// must not wait for raft.
+func (g *Group) Bind(source Source, voters func() []raft.ServerID) {
+	g.bound.Store(&binding{source, voters})
+}
+
+// Close implements raft.WithClose. Requests of peers that are waiting are answered as for a group that is not there.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	g.mu.Unlock()
+	g.t.mu.Lock()
+	delete(g.t.groups, g.id)
+	g.t.mu.Unlock()
+	close(g.ending)
+	g.running.Wait()
+	return nil
+}
+
+// ledBy says whether node is the leader that this member last followed.
+func (g *Group) ledBy(node string) bool {
+	l := g.leader.Load()
+	return l != nil && *l == node
+}
+
+// rank is how many living voters, but for the dead leader, come before this one by id; votes is false if this member is
+// no voter or does not know.
+func (g *Group) rank(dead string) (rank int, votes bool) {
+	b := g.bound.Load()
+	if b == nil || b.voters == nil {
+		return 0, false
+	}
+	for _, id := range b.voters() {
+		switch node := string(id); {
+		case node == g.t.o.Node:
+			votes = true
+		case node == dead || node > g.t.o.Node:
+		default:
+			if p, err := g.t.peer(node); err == nil && p.alive() {
+				rank++
+			}
+		}
+	}
+	return rank, votes
+}
+
+// session returns the session to a member.
+func (g *Group) session(target raft.ServerAddress) (*session, error) {
+	p, err := g.t.peer(string(target))
+	if err != nil {
+		return nil, err
+	}
+	return p.current()
+}
+
+// Consumer implements raft.Transport.
+func (g *Group) Consumer() <-chan raft.RPC { return g.rpcs }
+
+// LocalAddr implements raft.Transport.
+func (g *Group) LocalAddr() raft.ServerAddress { return raft.ServerAddress(g.t.o.Node) }
+
+// EncodePeer implements raft.Transport.
+func (g *Group) EncodePeer(_ raft.ServerID, addr raft.ServerAddress) []byte { return []byte(addr) }
+
+// DecodePeer implements raft.Transport.
+func (g *Group) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
+
+// SetHeartbeatHandler implements raft.Transport.
+func (g *Group) SetHeartbeatHandler(f func(raft.RPC)) { g.heartbeat.Store(&f) }
+
+// RequestVote implements raft.Transport.
+func (g *Group) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	var flags uint8
+	if args.LeadershipTransfer {
+		flags = flagTransfer
+	}
+	a, err := g.vote(target, kindVote, flags, args.Term, args.LastLogIndex, args.LastLogTerm)
+	if err == nil {
+		*resp = raft.RequestVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
+	}
+	return err
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (g *Group) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	a, err := g.vote(target, kindPreVote, 0, args.Term, args.LastLogIndex, args.LastLogTerm)
+	if err == nil {
+		*resp = raft.RequestPreVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
+	}
+	return err
+}
+
+func (g *Group) vote(target raft.ServerAddress, kind frameKind, flags uint8, term, index, lastTerm uint64) (answer, error) {
+	s, err := g.session(target)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.request(kind, flags, putU64(putU64(putU64(append([]byte(nil), g.id[:]...), term), index), lastTerm))
+}
+
+// header is that of a member's response.
+func (g *Group) header(member raft.ServerAddress) raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(member), Addr: []byte(member)}
+}
+
+// TimeoutNow implements raft.Transport.
+func (g *Group) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, _ *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	s, err := g.session(target)
+	if err != nil {
+		return err
+	}
+	_, err = s.request(kindTimeout, 0, append([]byte(nil), g.id[:]...))
+	resp.RPCHeader = g.header(target)
+	return err
+}
+
+// AppendEntries implements raft.Transport.
+func (g *Group) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	s, err := g.session(target)
+	if err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	if err := g.sendAppend(s, args, resp, func(err error) { result <- err }); err != nil {
+		return err
+	}
+	return <-result
+}
+
+// InstallSnapshot implements raft.Transport.
+func (g *Group) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	s, err := g.session(target)
+	if err != nil {
+		return err
+	}
+	a, err := g.sendSnapshot(s, args, data)
+	if err == nil {
+		*resp = raft.InstallSnapshotResponse{RPCHeader: g.header(target), Term: a.term, Success: a.flags&flagSuccess != 0}
+	}
+	return err
+}
+
+// AppendEntriesPipeline implements raft.Transport.
+func (g *Group) AppendEntriesPipeline(_ raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	s, err := g.session(target)
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(g, s), nil
+}
+
+// storeMax raises v to at least n.
+func storeMax(v *atomic.Uint64, n uint64) {
+	for {
+		old := v.Load()
+		if old >= n || v.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// The connections of a session.
+const (
+	laneControl = iota
+	laneBulk
+	lanes
+)
+
+// readBuffer is how much of small frames is read at once; large ones go past it.
+const readBuffer = 64 << 10
+
+// hello is what the one who opens a connection says first.
+type hello struct {
+	lane          uint8
+	version       uint16
+	cluster, node string
+}
+
+func (h hello) frame() []byte {
+	b := append(make([]byte, headerBytes), h.lane)
+	b = putName(putName(putU16(b, h.version), h.cluster), h.node)
+	header{length: uint32(len(b) - headerBytes), kind: kindHello}.put(b)
+	return b
+}
+
+func parseHello(body []byte) (h hello, err error) {
+	r := bodyReader{body[3:]}
+	h.lane, h.version = body[0], binary.LittleEndian.Uint16(body[1:])
+	var ok [2]bool
+	h.cluster, ok[0] = r.name()
+	h.node, ok[1] = r.name()
+	if !ok[0] || !ok[1] || len(r.b) > 0 || h.node == "" || h.lane >= lanes {
+		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
+	}
+	return h, nil
+}
+
+// reply is the answer to a hello: a welcome, or a refusal with its reason.
+func reply(kind frameKind, node, reason string) []byte {
+	b := make([]byte, headerBytes)
+	if kind == kindWelcome {
+		b = putName(putU16(b, version), node)
+	} else {
+		b = append(b, reason[:min(len(reason), maxErrorText)]...)
+	}
+	header{length: uint32(len(b) - headerBytes), kind: kind}.put(b)
+	return b
+}
+
+// readFrame reads one frame of a handshake.
+func readFrame(r io.Reader, want ...frameKind) (header, []byte, error) {
+	h, err := readHeader(r)
+	if err != nil {
+		return h, nil, err
+	}
+	for _, k := range want {
+		if h.kind == k {
+			body := make([]byte, h.length)
+			_, err := io.ReadFull(r, body)
+			return h, body, err
+		}
+	}
+	return h, nil, fmt.Errorf("%w: frame of kind %d in a handshake", errProtocol, h.kind)
+}
+
+// connect opens one connection to a peer and introduces this node.
+func (t *Transport) connect(ctx context.Context, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
+	conn, err := t.o.Dial(ctx, address)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	conn, r, err := t.introduce(ctx, conn, id, address, lane)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, r, nil
+}
+
+func (t *Transport) introduce(ctx context.Context, conn net.Conn, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
+	if t.o.TLS != nil {
+		c := t.o.TLS
+		if c.ServerName == "" {
+			c = c.Clone()
+			c.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		secured := tls.Client(conn, c)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return conn, nil, err
+		}
+		conn = secured
+	}
+	if _, err := conn.Write(hello{lane: lane, version: version, cluster: t.o.Cluster, node: t.o.Node}.frame()); err != nil {
+		return conn, nil, err
+	}
+	r := bufio.NewReaderSize(conn, readBuffer)
+	h, body, err := readFrame(r, kindWelcome, kindRefusal)
+	switch {
+	case err != nil:
+		return conn, nil, err
+	case h.kind == kindRefusal:
+		return conn, nil, &RefusedError{Address: address, Reason: string(body)}
+	}
+	names := bodyReader{body[2:]}
+	node, ok := names.name()
+	if !ok || node != id {
+		return conn, nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, node, id)
+	}
+	return conn, r, t.authenticate(node, conn)
+}
+
+func (t *Transport) authenticate(node string, conn net.Conn) error {
+	secured, ok := conn.(*tls.Conn)
+	if !ok || t.o.Authenticate == nil {
+		return nil
+	}
+	return t.o.Authenticate(node, secured.ConnectionState())
+}
+
+// welcome takes the hello of who opened a connection, and answers it.
+func (t *Transport) welcome(ctx context.Context, conn net.Conn) (net.Conn, *bufio.Reader, hello, error) {
+	if err := conn.SetDeadline(time.Now().Add(t.o.Timeout)); err != nil {
+		return conn, nil, hello{}, err
+	}
+	if t.o.TLS != nil {
+		secured := tls.Server(conn, t.o.TLS)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return conn, nil, hello{}, err
+		}
+		conn = secured
+	}
+	r := bufio.NewReaderSize(conn, readBuffer)
+	_, body, err := readFrame(r, kindHello)
+	if err != nil {
+		return conn, nil, hello{}, err
+	}
+	h, err := parseHello(body)
+	if err != nil {
+		return conn, nil, h, err
+	}
+	if reason := t.objection(h, conn); reason != "" {
+		_, _ = conn.Write(reply(kindRefusal, "", reason)) // it is turned away in any case
+		return conn, nil, h, fmt.Errorf("node %q: %s", h.node, reason)
+	}
+	if _, err := conn.Write(reply(kindWelcome, t.o.Node, "")); err != nil {
+		return conn, nil, h, err
+	}
+	return conn, r, h, conn.SetDeadline(time.Time{})
+}
+
+// objection is why who said hello is not wanted, or "".
+func (t *Transport) objection(h hello, conn net.Conn) string {
+	switch {
+	case h.cluster != t.o.Cluster:
+		return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", h.cluster, t.o.Cluster)
+	case h.version != version:
+		return fmt.Sprintf("it speaks version %d of the protocol, this node %d", h.version, version)
+	case h.node == t.o.Node:
+		return fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)
+	}
+	if err := t.authenticate(h.node, conn); err != nil {
+		return fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)
+	}
+	return ""
+}

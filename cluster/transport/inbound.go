@@ -1,0 +1,260 @@
+package transport
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// groupBytes bounds what a group has received and not answered; the largest request fits.
+	groupBytes = 2 * maxRequest
+	// groupRequests bounds the number of these requests, and groupPulses that of the heartbeats.
+	groupRequests = 128
+	groupPulses   = 16
+)
+
+// inbound is a request on its way through raft.
+type inbound struct {
+	from    *served // nil: it comes from the transport itself
+	seq     uint64
+	beat    bool // it is answered as a heartbeat
+	command any
+	stream  *stream // of a snapshot
+	buf     *[]byte // that entries lie in
+	held    int64   // bytes of the budget
+	resp    chan raft.RPCResponse
+}
+
+func (in *inbound) reply(a answer) {
+	switch {
+	case in.from == nil:
+	case in.beat:
+		in.from.beat(in.seq, a)
+	default:
+		in.from.answer(in.seq, a)
+	}
+}
+
+// free gives back what the request holds. Nobody may be using it any more.
+func (in *inbound) free(t *Transport) {
+	if in.buf != nil {
+		t.memory.put(in.buf)
+	}
+	t.budget.give(in.held)
+	if in.stream != nil {
+		in.stream.fail(errors.New("the request was refused"))
+	}
+}
+
+// deliver queues a request for raft, without waiting. If it does not return statusOK, the request is the caller's.
+func (g *Group) deliver(in *inbound) status {
+	in.resp = make(chan raft.RPCResponse, 1)
+	rpc := raft.RPC{Command: in.command, RespChan: in.resp}
+	if in.stream != nil {
+		rpc.Reader = in.stream
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return statusNoGroup
+	case g.held+in.held > groupBytes || len(g.rpcs) == cap(g.rpcs) || len(g.waiting) == cap(g.waiting):
+		return statusBusy
+	}
+	g.held += in.held
+	g.rpcs <- rpc // nobody else sends, so there is room
+	g.waiting <- in
+	return statusOK
+}
+
+// answers waits for raft's answers, in the order of the requests, which is raft's too.
+func (g *Group) answers() {
+	for {
+		var in *inbound
+		select {
+		case in = <-g.waiting:
+		case <-g.ending:
+			g.abandon()
+			return
+		}
+		select {
+		case resp := <-in.resp:
+			in.reply(g.answer(in, resp))
+			g.release(in)
+			in.free(g.t)
+		case <-g.ending:
+			in.reply(answer{status: statusNoGroup})
+			g.t.budget.give(in.held) // raft may still use the memory
+			g.abandon()
+			return
+		}
+	}
+}
+
+func (g *Group) release(in *inbound) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held -= in.held
+}
+
+// abandon answers what raft will never see. The group is closed, so nothing is added.
+func (g *Group) abandon() {
+	for {
+		select {
+		case in := <-g.waiting:
+			in.reply(answer{status: statusNoGroup})
+			g.t.budget.give(in.held)
+			if in.stream != nil {
+				in.stream.fail(ErrClosed)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// answer is what raft's response to a request says, after the group has learned from it.
+func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
+	if resp.Error != nil {
+		return answer{status: statusFailed, text: resp.Error.Error(), instance: g.instance}
+	}
+	a := answer{status: statusOK, instance: g.instance}
+	success, append := false, false
+	switch r := resp.Response.(type) {
+	case *raft.AppendEntriesResponse:
+		a.term, a.lastLog, success, append = r.Term, r.LastLog, r.Success, true
+		if r.NoRetryBackoff {
+			a.flags |= flagNoBackoff
+		}
+	case *raft.RequestVoteResponse:
+		a.term, success = r.Term, r.Granted
+	case *raft.RequestPreVoteResponse:
+		return answer{status: statusOK, instance: g.instance, term: r.Term, flags: flagIf(r.Granted)} // the term is not its own
+	case *raft.InstallSnapshotResponse:
+		a.term, success, append = r.Term, r.Success, true
+	}
+	a.flags |= flagIf(success)
+	storeMax(&g.term, a.term)
+	if append && success && in.from != nil {
+		g.leader.Store(&in.from.node)
+	}
+	return a
+}
+
+func flagIf(success bool) uint8 {
+	if success {
+		return flagSuccess
+	}
+	return 0
+}
+
+// pulseIn is a received heartbeat.
+type pulseIn struct {
+	from           *served
+	seq            uint64
+	term, instance uint64
+}
+
+// pulsed queues a heartbeat, without waiting.
+func (g *Group) pulsed(p pulseIn) status {
+	if p.instance != 0 && p.instance != g.instance {
+		return statusOther
+	}
+	select {
+	case g.pulses <- p:
+		return statusOK
+	default:
+		return statusBusy
+	}
+}
+
+// beats answers heartbeats beside raft's main goroutine, which may be waiting for the disk.
+func (g *Group) beats() {
+	for {
+		select {
+		case p := <-g.pulses:
+			g.beat(p)
+		case <-g.ending:
+			for {
+				select {
+				case p := <-g.pulses:
+					p.from.beat(p.seq, answer{status: statusNoGroup})
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// beat answers a heartbeat. One of a term that is new here makes raft write to the disk and change its state, so it goes
+// to the main goroutine like any other request.
+func (g *Group) beat(p pulseIn) {
+	in := &inbound{from: p.from, seq: p.seq, beat: true}
+	req := &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term, Leader: []byte(p.from.node)}
+	in.command = req
+	handler := g.heartbeat.Load()
+	if handler == nil || p.term > g.term.Load() {
+		if got := g.deliver(in); got != statusOK {
+			in.reply(answer{status: got})
+		}
+		return
+	}
+	resp := make(chan raft.RPCResponse, 1)
+	(*handler)(raft.RPC{Command: req, RespChan: resp})
+	select {
+	case r := <-resp:
+		in.reply(g.answer(in, r))
+	default: // raft has ended
+		in.reply(answer{status: statusNoGroup})
+	}
+}
+
+// stand makes raft stand for election now, by the message with which a leader hands over.
+func (g *Group) stand() {
+	in := &inbound{command: &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}}
+	if g.deliver(in) == statusOK {
+		g.t.stats.injected.Add(1)
+	}
+}
+
+// failover has the local members of the groups that node led stand for election.
+func (t *Transport) failover(node string) {
+	t.mu.Lock()
+	var led []*Group
+	for _, g := range t.groups {
+		if g.ledBy(node) {
+			led = append(led, g)
+		}
+	}
+	t.mu.Unlock()
+	waves := map[int][]*Group{}
+	for _, g := range led {
+		if rank, votes := g.rank(node); votes {
+			waves[rank] = append(waves[rank], g)
+		}
+	}
+	if len(waves) > 0 {
+		t.o.Logger.Warn("a node is dead: its groups elect other leaders", "node", node, "groups", len(led))
+	}
+	t.running.Go(func() {
+		for rank := 0; len(waves) > 0; rank++ {
+			for _, g := range waves[rank] {
+				if g.ledBy(node) { // still: nobody else was elected since
+					g.stand()
+				}
+			}
+			delete(waves, rank)
+			if len(waves) == 0 {
+				return
+			}
+			select {
+			case <-t.ctx.Done():
+				return
+			case <-time.After(t.o.Stagger):
+			}
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Options are the settings of a Transport. Cluster, Node and Listener are needed.
+type Options struct {
+	// Cluster is the cluster's id. Peers with another one are refused.
+	Cluster string
+	// Node is this node's id: raft's server id and server address of the local member of every group.
+	Node string
+	// Listener accepts the peers' sessions. It belongs to the transport, which closes it.
+	Listener net.Listener
+	// Dial opens a connection to a peer's address. By default it is that of net.Dialer, over TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// TLS, if given, is used on both sides of every connection. For mutual authentication it holds the certificate, the
+	// authorities as RootCAs and ClientCAs, and ClientAuth is tls.RequireAndVerifyClientCert. If ServerName is empty it is
+	// the host of the peer's address.
+	TLS *tls.Config
+	// Authenticate, if given, decides whether the other side of a TLS connection may call itself node.
+	Authenticate func(node string, state tls.ConnectionState) error
+	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
+	Timeout time.Duration
+	// Window is how long a heartbeat waits for others to the same peer: 10 ms by default; answers wait a fifth of it.
+	Window time.Duration
+	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
+	Silence time.Duration
+	// Stagger is how much later than the one before it each further member stands when a leader died: 300 ms by default.
+	Stagger time.Duration
+	// ReceiveBytes bounds what was received for all groups and is not yet answered: 256 MiB by default.
+	ReceiveBytes int64
+	// Logger is silent by default.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Cluster == "" || len(o.Cluster) > maxName:
+		return o, errors.New("a cluster id of 1 to 255 bytes is needed")
+	case o.Node == "" || len(o.Node) > maxName:
+		return o, errors.New("a node id of 1 to 255 bytes is needed")
+	case o.Listener == nil:
+		return o, errors.New("a listener is needed")
+	}
+	if o.Dial == nil {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
+	setDefault(&o.Timeout, 2*time.Second)
+	setDefault(&o.Window, 10*time.Millisecond)
+	setDefault(&o.Silence, 2*time.Second)
+	setDefault(&o.Stagger, 300*time.Millisecond)
+	if o.ReceiveBytes == 0 {
+		o.ReceiveBytes = 256 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return o, nil
+}
+
+func setDefault(d *time.Duration, to time.Duration) {
+	if *d == 0 {
+		*d = to
+	}
+}

@@ -1,0 +1,207 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// peerWindow bounds the bytes of entries on their way to a peer, of all groups.
+	peerWindow = 64 << 20
+	// leastBackoff and mostBackoff are how long the next try to connect waits; the first one after a session does not.
+	leastBackoff = 20 * time.Millisecond
+	mostBackoff  = time.Second
+)
+
+// peer is another node.
+type peer struct {
+	t      *Transport
+	id     string
+	window *semaphore.Weighted
+	heard  atomic.Int64    // when the last bytes came, on whatever connection, ns; 0: never
+	moved  chan struct{}   // its address changed
+	ctx    context.Context // ends when it is removed
+	remove context.CancelFunc
+
+	mu       sync.Mutex // guards all below
+	address  string
+	session  *session // nil: none
+	dead     bool
+	sessions uint64
+	err      error
+}
+
+func newPeer(t *Transport, id, address string) *peer {
+	p := &peer{t: t, id: id, address: address, window: semaphore.NewWeighted(peerWindow), moved: make(chan struct{}, 1)}
+	p.ctx, p.remove = context.WithCancel(t.ctx)
+	return p
+}
+
+// current returns the session, or an error that says why there is none.
+func (p *peer) current() (*session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.session != nil:
+		return p.session, nil
+	case p.err != nil:
+		return nil, errors.Join(ErrUnreachable, p.err)
+	}
+	return nil, ErrUnreachable
+}
+
+// move says where the peer is now.
+func (p *peer) move(address string) {
+	p.mu.Lock()
+	if p.address == address {
+		p.mu.Unlock()
+		return
+	}
+	p.address = address
+	session := p.session
+	p.mu.Unlock()
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+	if session != nil {
+		session.end(errors.New("the node has another address now"))
+	}
+}
+
+// run keeps a session to the peer until it is removed.
+func (p *peer) run() {
+	backoff := time.Duration(0)
+	for {
+		s, err := p.dial()
+		if err == nil {
+			backoff = 0
+			p.up(s)
+			stop := context.AfterFunc(p.ctx, func() { s.end(ErrClosed) })
+			err = s.run()
+			stop()
+			p.down(err)
+		} else {
+			p.down(err)
+			p.suspect(err)
+			backoff = min(max(2*backoff, leastBackoff), mostBackoff)
+		}
+		wait := time.NewTimer(backoff/2 + rand.N(backoff/2+1))
+		select {
+		case <-p.ctx.Done():
+			wait.Stop()
+			return
+		case <-p.moved:
+			wait.Stop()
+		case <-wait.C:
+		}
+	}
+}
+
+// dial makes a session.
+func (p *peer) dial() (*session, error) {
+	p.mu.Lock()
+	address := p.address
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(p.ctx, p.t.o.Timeout)
+	defer cancel()
+	s := &session{peer: p, ended: make(chan struct{}), calls: map[uint64]*call{}}
+	var conns [lanes]net.Conn
+	for lane := range conns {
+		var err error
+		if conns[lane], s.readers[lane], err = p.t.connect(ctx, p.id, address, uint8(lane)); err != nil {
+			if lane > 0 {
+				_ = conns[0].Close()
+			}
+			return nil, err
+		}
+	}
+	s.control = newOutbox(conns[laneControl], p.t.o.Timeout, &p.t.stats)
+	s.bulk = newOutbox(conns[laneBulk], p.t.o.Timeout, &p.t.stats)
+	s.pulses = newPulser(s.control, kindPulses, p.t.o.Window)
+	s.heard.Store(time.Now().UnixNano())
+	return s, nil
+}
+
+func (p *peer) up(s *session) {
+	p.mu.Lock()
+	p.session, p.err, p.dead = s, nil, false
+	p.sessions++
+	first := p.sessions == 1
+	p.mu.Unlock()
+	p.heard.Store(time.Now().UnixNano())
+	if !first {
+		p.t.o.Logger.Info("a node can be reached again", "node", p.id)
+	}
+}
+
+func (p *peer) down(err error) {
+	p.mu.Lock()
+	had := p.session != nil
+	changed := p.err == nil
+	p.session, p.err = nil, err
+	address := p.address
+	p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return
+	}
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused) && changed:
+		p.t.o.Logger.Error("a node refuses this one: their groups cannot talk", "node", p.id, "address", address, "error", err)
+	case had:
+		p.t.o.Logger.Warn("the connection to a node ended; connecting again", "node", p.id, "address", address, "error", err)
+	}
+}
+
+// suspect decides after a failed try whether the peer is dead: it has no process that listens, or nothing has come from
+// it for too long.
+func (p *peer) suspect(err error) {
+	heard := p.heard.Load()
+	if heard == 0 {
+		return // it never was there
+	}
+	refused := errors.Is(err, syscall.ECONNREFUSED) && !p.t.serves(p.id)
+	silent := p.t.o.Silence >= 0 && time.Since(time.Unix(0, heard)) > p.t.o.Silence
+	if !refused && !silent {
+		return
+	}
+	p.mu.Lock()
+	already := p.dead
+	p.dead = true
+	p.mu.Unlock()
+	if !already {
+		p.t.failover(p.id)
+	}
+}
+
+// alive says whether the peer can be expected to answer.
+func (p *peer) alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session != nil && !p.dead
+}
+
+func (p *peer) stats() PeerStats {
+	p.mu.Lock()
+	s := PeerStats{Address: p.address, Up: p.session != nil, Dead: p.dead, Sessions: p.sessions, Err: p.err}
+	session := p.session
+	p.mu.Unlock()
+	if heard := p.heard.Load(); heard > 0 {
+		s.Heard = time.Unix(0, heard)
+	}
+	if session != nil {
+		session.mu.Lock()
+		s.Calls = len(session.calls)
+		session.mu.Unlock()
+	}
+	return s
+}

@@ -1,0 +1,63 @@
+package transport
+
+import (
+	"sync"
+	"time"
+)
+
+// pulser collects small items of one kind and sends those of a window as one frame.
+type pulser struct {
+	out    *outbox
+	kind   frameKind
+	window time.Duration
+
+	mu    sync.Mutex // guards all below
+	body  []byte
+	count int
+	timer *time.Timer
+}
+
+func newPulser(out *outbox, kind frameKind, window time.Duration) *pulser {
+	return &pulser{out: out, kind: kind, window: window}
+}
+
+// add appends an item by put.
+func (p *pulser) add(put func([]byte) []byte) error {
+	p.mu.Lock()
+	p.body = put(p.body)
+	p.count++
+	full := p.count == maxPulses
+	if p.count == 1 {
+		if p.timer == nil {
+			p.timer = time.AfterFunc(p.window, func() { _ = p.flush() }) // an error ends the calls
+		} else {
+			p.timer.Reset(p.window)
+		}
+	}
+	p.mu.Unlock()
+	if full {
+		return p.flush()
+	}
+	return nil
+}
+
+// flush sends what there is.
+func (p *pulser) flush() error {
+	p.mu.Lock()
+	body := p.body
+	p.body, p.count = nil, 0
+	p.mu.Unlock()
+	if len(body) == 0 {
+		return nil
+	}
+	return p.out.push(&outgoing{header: header{kind: p.kind}, fixed: body})
+}
+
+// stop gives up what waits.
+func (p *pulser) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
