@@ -105,6 +105,7 @@ type JournalConfig struct {
 	Compress string
 	Retain   RetainConfig
 	Mode     string
+	Disk     *DiskConfig // nil: the defaults
 }
 
 // RetainConfig bounds what is kept. What a sink still needs is never removed.
@@ -122,6 +123,7 @@ func (j *JournalConfig) Fields(d *configs.Fields) {
 	d.String(&j.Compress, "compress", "lz4", "How batches are compressed.", configs.Enum("none", "lz4", "zstd", "gzip", "snappy"))
 	d.String(&j.Mode, "durability", "durable", "When an append counts: durable is on stable storage, replicated is in memory of a majority and flushed within a bound.", configs.Enum("durable", "replicated"))
 	d.Sub(&j.Retain, "retain", "How long streams made by this pipeline are kept; what a sink of a pipeline still needs is kept longer.")
+	configs.Optional(d, &j.Disk, "disk", "How an embedded journal treats its disk.")
 }
 
 // Fields declares the bounds of retention.
@@ -137,6 +139,8 @@ func (j *JournalConfig) Check(at *configs.At) {
 		at.Errorf("", "says neither `dir: FOLDER` (embedded) nor `brokers: [host:port]`")
 	case j.Dir != "" && len(j.Brokers) > 0:
 		at.Errorf("brokers", "both `dir` and `brokers`: the journal is in one place")
+	case j.Dir == "" && j.Disk != nil:
+		at.Errorf("disk", "is for a journal in a folder; behind `brokers` the brokers have the disk")
 	case j.Dir != "" && j.TLS != nil:
 		at.Errorf("tls", "is for `brokers`: an embedded journal is in the same process")
 	case j.Dir != "" && j.SASL != nil:

@@ -37,7 +37,7 @@ do what (docs/server.md explains it, configs/server.yaml has every field).`,
 	cmd.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:9600", "address for /metrics, /live and /ready, host:port; empty for none")
 	cmd.Flags().StringVar(&o.Disk.Reserve, "disk-reserve", "", "what must be free for appends to be taken: a size, a part of the disk like 5%, or none (default 5%, at most 1GiB)")
 	cmd.Flags().BoolVar(&o.Disk.DeleteEarly, "disk-delete-early", false, "remove the oldest records before their time while the reserve is touched; what a sink has not read stays")
-	cmd.Flags().DurationVar(&o.Disk.StallAfter, "disk-stall", 5*time.Second, "after how long a disk that does not answer is reported")
+	cmd.Flags().DurationVar(&o.Disk.Stall, "disk-stall", 5*time.Second, "after how long a disk that does not answer is reported")
 	for _, flag := range []string{"data", "kafka", "advertise", "http", "disk-reserve", "disk-delete-early", "disk-stall"} {
 		cmd.MarkFlagsMutuallyExclusive("config", flag)
 	}

@@ -3,49 +3,24 @@ package node
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/daybook-data/daybook/cluster"
-	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/pipeline"
 )
 
-// DiskFlags say how a server treats its disk, as flags say it.
-type DiskFlags struct {
-	// Reserve is what must be free for appends to be taken: a size, "5%", or "none".
-	// Empty is the node's default.
-	Reserve string
-	// DeleteEarly removes old records before their time while the reserve is touched.
-	DeleteEarly bool
-	// StallAfter is after how long the disk is said not to answer.
-	StallAfter time.Duration
-	// Cache is how many bytes of memory readers of old data may fill.
-	Cache int64
-}
-
-// options checks the flags. A percentage is of the disk, so that stays with the node.
-func (f DiskFlags) options() (o cluster.DiskOptions, err error) {
-	o = cluster.DiskOptions{DeleteEarly: f.DeleteEarly, StallAfter: f.StallAfter, CacheBytes: f.Cache}
-	if f.StallAfter < 0 {
-		return o, fmt.Errorf("%w: --disk-stall %s: must be above zero", ErrConfig, f.StallAfter)
+// diskOptions are those of a node; nil is the defaults.
+func diskOptions(c *pipeline.DiskConfig) (o cluster.DiskOptions, err error) {
+	if c == nil {
+		return o, nil
 	}
-	percent, isPercent := strings.CutSuffix(f.Reserve, "%")
-	switch {
-	case f.Reserve == "":
-	case f.Reserve == "none":
-		o.ReserveBytes = -1
-	case isPercent:
-		o.ReservePercent, err = strconv.ParseFloat(percent, 64)
-		if err != nil || !(o.ReservePercent > 0 && o.ReservePercent < 100) { // NaN is neither
-			return o, fmt.Errorf("%w: --disk-reserve %s: must be between 0%% and 100%%", ErrConfig, f.Reserve)
-		}
-	default:
-		if o.ReserveBytes, err = configs.ParseSize(f.Reserve); err != nil || o.ReserveBytes <= 0 {
-			return o, fmt.Errorf("%w: --disk-reserve %s: must be a size like 2GiB, a part like 5%%, or none", ErrConfig, f.Reserve)
-		}
+	o = cluster.DiskOptions{DeleteEarly: c.DeleteEarly, StallAfter: c.Stall, CacheBytes: c.Cache}
+	if c.Stall < 0 {
+		return o, fmt.Errorf("%w: --disk-stall %s: must be above zero", ErrConfig, c.Stall)
+	}
+	if o.ReserveBytes, o.ReservePercent, err = c.ReserveOf(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return o, nil
 }

@@ -1,24 +1,20 @@
 package node
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/pipeline"
+	"github.com/daybook-data/daybook/storage"
 )
 
-func TestTheReserveIsASizeOrAPartOfTheDisk(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]cluster.DiskOptions{
-		"": {}, "none": {ReserveBytes: -1}, "2GiB": {ReserveBytes: 2 << 30}, "7.5%": {ReservePercent: 7.5},
-	} {
-		if got, err := (DiskFlags{Reserve: text}).options(); err != nil || got != want {
-			t.Errorf("%q: got %+v, %v; want %+v", text, got, err, want)
-		}
+// The document of the pipeline file, which knows no storage, says what storage does.
+func TestTheDefaultsOfTheDiskAreThoseOfStorage(t *testing.T) {
+	var c pipeline.DiskConfig
+	if err := configs.Decode("x.yaml", []byte("{}"), &c); err != nil {
+		t.Fatal(err)
 	}
-	for _, text := range []string{"2", "-1GiB", "0%", "100%", "x%", "NaN%", "much", "0B"} {
-		if _, err := (DiskFlags{Reserve: text}).options(); !errors.Is(err, ErrConfig) {
-			t.Errorf("%q: got %v, want ErrConfig", text, err)
-		}
+	if c.Cache != storage.DefaultCacheBytes {
+		t.Errorf("the cache is %d by default, storage's %d", c.Cache, int64(storage.DefaultCacheBytes))
 	}
 }

@@ -94,7 +94,7 @@ func (s *stores) journal(ctx context.Context, c pipeline.JournalConfig) (*pipeli
 	if len(c.Brokers) > 0 {
 		return reach(ctx, journalOptions(c, s.log))
 	}
-	st, err := s.store(c.Dir)
+	st, err := s.store(c.Dir, c.Disk)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *stores) journal(ctx context.Context, c pipeline.JournalConfig) (*pipeli
 	return reach(ctx, o)
 }
 
-func (s *stores) store(dir string) (*store, error) {
+func (s *stores) store(dir string, disk *pipeline.DiskConfig) (*store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,11 @@ func (s *stores) store(dir string) (*store, error) {
 	if st := s.open[abs]; st != nil {
 		return st, nil
 	}
-	st, err := openStore(abs, kafka.Options{Advertised: embedded}, cluster.DiskOptions{}, s.log)
+	o, err := diskOptions(disk)
+	if err != nil {
+		return nil, err
+	}
+	st, err := openStore(abs, kafka.Options{Advertised: embedded}, o, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/internal/admin"
+	"github.com/daybook-data/daybook/pipeline"
 )
 
 // ServerOptions are those of `daybook server`.
@@ -23,7 +24,7 @@ type ServerOptions struct {
 	Kafka     string
 	Advertise string
 	HTTP      string
-	Disk      DiskFlags
+	Disk      pipeline.DiskConfig
 	Log       *slog.Logger
 	Version   string
 }
@@ -49,7 +50,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	disk, err := f.Disk.options()
+	disk, err := diskOptions(&f.Disk)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/kafka"
 	"github.com/daybook-data/daybook/configs"
-	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/pipeline"
 )
 
 // ServerFile is the file of `daybook server --config`: where it listens, and who may
@@ -17,7 +17,7 @@ type ServerFile struct {
 	Version       int
 	Data          string
 	HTTP          string
-	Disk          DiskFlags
+	Disk          pipeline.DiskConfig
 	Listeners     []ListenerConfig
 	Users         []UserConfig
 	Authorization *AuthorizationConfig
@@ -42,21 +42,6 @@ func (f *ServerFile) Fields(d *configs.Fields) {
 	configs.ListOf(d, &f.Listeners, "listeners", "Where Kafka clients are served.", func() *ListenerConfig { return &ListenerConfig{} }, configs.Required)
 	configs.ListOf(d, &f.Users, "users", "Users who are made, or given this password, at every start. Others are made and deleted by Kafka's admin tools; removing one here does not delete it.", func() *UserConfig { return &UserConfig{} })
 	configs.Optional(d, &f.Authorization, "authorization", "With this section every request is judged by the ACLs that Kafka's admin tools keep, and what none allows is refused. Without it whoever gets in may do everything.")
-}
-
-// Fields declares the section `disk`.
-func (f *DiskFlags) Fields(d *configs.Fields) {
-	d.String(&f.Reserve, "reserve", "", "What must be free for appends to be taken: a size, a part of the disk like 5%, or none. Empty is 5%, at most 1GiB.")
-	d.Bool(&f.DeleteEarly, "delete_early", false, "Remove the oldest records before their time while the reserve is touched; what a sink has not read stays.")
-	d.Duration(&f.StallAfter, "stall", 5*time.Second, "After how long a disk that does not answer is reported.", configs.Positive)
-	d.Size(&f.Cache, "cache", storage.DefaultCacheBytes, "How much memory readers of old data may fill. What was just written is in memory beside that.", configs.Positive)
-}
-
-// Check wants a reserve that can be understood.
-func (f *DiskFlags) Check(at *configs.At) {
-	if _, err := f.options(); err != nil {
-		at.Errorf("reserve", "%v", err)
-	}
 }
 
 // addressOrNone wants an address of the form host:port, or nothing.
