@@ -10,12 +10,12 @@ func journalLoads() []journalLoad {
 	open.Rate, open.InFlight = 15_000, 100
 	return []journalLoad{
 		{
-			"constant-38", "10 M records/s per server CPU-s", replicated, kafkas,
+			"constant-38", "0.1 server CPU-s/M (10 M records/s per CPU-second)", replicated, kafkas,
 			produceLoad(load.Options{Corpus: "constant", BatchRecords: 100, Partitions: 200}),
 		},
 		{"json-1m", "0.3 server CPU-s/M", replicated, everybody, produceLoad(load.Options{})},
 		{"json-16k", "1.5 server CPU-s/M", replicated, everybody, produceLoad(load.Options{BatchBytes: 16 << 10})},
-		{"one-closed", "40,000 records/s per server CPU-s", replicated, everybody, produceLoad(one)},
+		{"one-closed", "25 server CPU-s/M (40,000 records/s per CPU-second)", replicated, everybody, produceLoad(one)},
 		{"one-open", "p99 4 ms at 15,000/s", replicated, everybody, produceLoad(open)},
 		{"tail", "0.13 server CPU-s per M read, writes lose 5 % at most", replicated, kafkas, tailLoad},
 		{"replay", "80 % of the bare disk; live p99 1.3 times at most", replicated, kafkas, replayLoad},

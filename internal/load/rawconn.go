@@ -87,7 +87,6 @@ func (r *reader) take(n int) []byte {
 
 func (r *reader) int16() int16 { return int16(binary.BigEndian.Uint16(r.take(2))) }
 func (r *reader) int32() int32 { return int32(binary.BigEndian.Uint32(r.take(4))) }
-func (r *reader) int64() int64 { return int64(binary.BigEndian.Uint64(r.take(8))) }
 
 func (r *reader) err() error {
 	if r.bad {
