@@ -101,11 +101,13 @@ func (j *Journal) holdFrames(f *Frames, seg *segment, at, end, size int64) error
 	}
 	j.cache.add(seg) // so that not every segment stays mapped
 	f.held.runs = append(f.held.runs, heldRun{seg, v})
-	scanned, cold := v.want([]piece{{at, n}}, size)
+	list := j.pieces.of([]loc{{rel: uint32(at), length: uint32(n)}})
+	defer j.pieces.put(list)
+	scanned, cold := v.want(*list, size)
 	if scanned {
 		j.readAhead(seg, v, end, size)
 	}
-	v.await([]piece{{at, n}}, cold)
+	v.await(*list, cold)
 	f.Pieces, f.Bytes = append(f.Pieces, v.mapping.Bytes[at:end:end]), f.Bytes+int(n)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -36,6 +37,7 @@ func TestFramesTravelUnchanged(t *testing.T) {
 		for i := range 40 {
 			l.put(uint32(i%3), plain("some value that takes room", 1+i%5))
 		}
+		l.put(0, plain(strings.Repeat("large", 1<<20), 1)) // longer than the pages that are asked for at once
 		l.noop()
 		last, err := l.LastIndex()
 		must(t, err)
