@@ -33,7 +33,7 @@ func newTagLog(t testing.TB, rounds int) *tagLog {
 		for k := range records {
 			records[k] = keyed{key: "k", value: fmt.Sprintf("%0200d", i), headers: [][2]string{{"other", "x"}, header}}
 		}
-		base := x.put(0, keyedBatch(storage.LZ4, records...))[0]
+		base := x.put(0, keyedBatch(storage.None, records...))[0]
 		x.batches[table] = append(x.batches[table], base)
 	}
 	return x
