@@ -87,6 +87,7 @@ func TestAConsumerOfATagReadsOnlyItsBatches(t *testing.T) {
 			t.Errorf("next came %s", r.Value)
 		}
 		b.restart()
+		indexed(t, b, "t") // until then all is served
 		c = b.client(kgo.ConsumeTopics("t@shop.t4"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		consume(t, c, 6)
 	})
