@@ -1,14 +1,11 @@
 package elasticsearch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -51,10 +48,11 @@ func (s *Sink) apply(ctx context.Context, operations []operation) (left []operat
 	if len(sent) == 0 {
 		return nil, nil
 	}
-	a, err := s.client.do(ctx, esapi.BulkRequest{
-		Body: bytes.NewReader(body), FilterPath: onlyWhatMatters,
-		Header: http.Header{"Content-Type": {"application/x-ndjson"}}, // becomes the request's, to which the transport adds
-	})
+	request, err := s.client.bulk(body)
+	if err != nil {
+		return sent, fmt.Errorf("compressing: %w", err)
+	}
+	a, err := s.client.do(ctx, request)
 	switch {
 	case err != nil:
 		return sent, fmt.Errorf("writing: %w", err)

@@ -2,6 +2,7 @@ package elasticsearch
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,28 +23,29 @@ type client struct {
 	base      *elastictransport.Client
 	transport *http.Transport
 	timeout   time.Duration
+	compress  bool
 }
 
 func newClient(c *Config) (*client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = !c.Compress
-	config := elastictransport.Config{
-		UserAgent: "daybook", Transport: transport, DisableRetry: true,
-		// Not with pooled buffers: after a failure the transport may still be sending one.
-		CompressRequestBody: c.Compress,
+	options := []elastictransport.Option{
+		elastictransport.WithUserAgent("daybook"), elastictransport.WithTransport(transport), elastictransport.WithDisableRetry(),
 	}
+	var urls []*url.URL
 	for _, text := range c.URLs {
 		u, err := url.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("urls: %w", err)
 		}
-		config.URLs = append(config.URLs, u)
+		urls = append(urls, u)
 	}
+	options = append(options, elastictransport.WithURLs(urls...))
 	if c.User != "" {
-		config.Username, config.Password = c.User, c.Password.Reveal()
+		options = append(options, elastictransport.WithBasicAuth(c.User, c.Password.Reveal()))
 	}
 	if c.APIKey.IsSet() {
-		config.APIKey = c.APIKey.Reveal()
+		options = append(options, elastictransport.WithAPIKey(c.APIKey.Reveal()))
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
@@ -56,11 +58,11 @@ func newClient(c *Config) (*client, error) {
 		}
 		transport.TLSClientConfig = pool
 	}
-	base, err := elastictransport.New(config)
+	base, err := elastictransport.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	return &client{base: base, transport: transport, timeout: c.Timeout}, nil
+	return &client{base: base, transport: transport, timeout: c.Timeout, compress: c.Compress}, nil
 }
 
 // answer is a complete answer of the server, whatever its status.
@@ -112,6 +114,29 @@ func (c *client) call(ctx context.Context, request esapi.Request, result any) er
 		return fmt.Errorf("reading the answer to %T: %w", request, err)
 	}
 	return nil
+}
+
+// bulk is the request for the lines of a bulk body.
+func (c *client) bulk(lines []byte) (esapi.BulkRequest, error) {
+	// The header becomes the request's own, to which the transport adds.
+	r := esapi.BulkRequest{FilterPath: onlyWhatMatters, Header: http.Header{"Content-Type": {"application/x-ndjson"}}}
+	if !c.compress {
+		r.Body = bytes.NewReader(lines)
+		return r, nil
+	}
+	// Not by the transport: it takes a buffer back for the next request while a
+	// connection may still be sending it.
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(lines); err != nil {
+		return r, err
+	}
+	if err := z.Close(); err != nil {
+		return r, err
+	}
+	r.Body = &packed
+	r.Header.Set("Content-Encoding", "gzip")
+	return r, nil
 }
 
 // jsonOf is the body of a request.
