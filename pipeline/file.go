@@ -165,6 +165,7 @@ type SourceEntry struct {
 	Stream      string
 	Partitions  int
 	PartitionBy string
+	Index       []string
 	Kind        string
 	Config      SourceConfig
 
@@ -178,6 +179,7 @@ func (s *SourceEntry) Fields(d *configs.Fields) {
 	d.String(&s.Stream, "stream", "", "Stream it appends to; made if missing.", configs.Required, configs.Name, notInternal)
 	d.Int(&s.Partitions, "partitions", 1, "Partitions of the stream, where this source makes it.", configs.Range(1, 1024))
 	d.String(&s.PartitionBy, "partition_by", "key", "What keeps records together in one partition, and so in order.", configs.Enum("key", "table", "none"))
+	d.Strings(&s.Index, "index", nil, "Indexes that a Daybook keeps of the stream: key finds the records of a key (`daybook get`), tag lets a reader of stream@TABLE pass over the batches of other tables. Taking one out of here leaves it with the stream.", configs.Enum(indexKey, indexTag))
 	choices := make([]configs.Choice, len(s.kinds))
 	for i, k := range s.kinds {
 		choices[i] = configs.Choice{Key: k.Kind, Doc: k.Doc, New: func() configs.Section { return k.New() }}

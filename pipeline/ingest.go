@@ -140,6 +140,9 @@ func (in *ingest) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := in.journal.keepIndexes(ctx, stream.Name, in.entry.Index); err != nil {
+		return err
+	}
 	if err := in.journal.ensureOwn(ctx, FrontierStream, keepFrontier); err != nil {
 		return err
 	}

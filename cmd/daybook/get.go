@@ -15,8 +15,9 @@ func (c *cli) getCommand() *cobra.Command {
 --history all of its records, the oldest first. Asks the process that has the journal's
 folder open, or opens the folder where none has.
 
-The stream must keep an index by key: daybook.key.index=true among its settings, which
-may be set at any time and is made of what is there. Exit code 1 if no record has the key.`,
+The stream must keep an index by key: ` + "`index: [key]`" + ` in the source that fills it, or
+daybook.key.index=true among the settings of a server's stream. It may be switched on at
+any time and is made of what is there. Exit code 1 if no record has the key.`,
 		Example: "  daybook get shop.changes --key '{\"id\":42}'\n  daybook get shop.changes --key '{\"id\":42}' --history --dir ./data",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,17 +28,23 @@ func daybook(t *testing.T, code int, args ...string) string {
 	return out.String() + log.String()
 }
 
-// serve runs a server on dir; the returned function stops it.
-func serve(t *testing.T, dir string) (addr string, stop func()) {
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr = l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return l.Addr().String()
+}
+
+// serve runs a server on dir; the returned function stops it.
+func serve(t *testing.T, dir string) (addr string, stop func()) {
+	t.Helper()
+	addr = freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	var log bytes.Buffer
@@ -218,4 +226,42 @@ func TestVerifyWorksWhereNothingCanBeWritten(t *testing.T) {
 	if text := daybook(t, exitOK, "journal", "read", dir, "--stream", "shop"); lines(text) != 5 {
 		t.Errorf("read prints\n%s", text)
 	}
+}
+
+// A pipeline file alone makes its stream one in which keys are found.
+func TestASourceAsksForAKeyIndex(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	listen := freeAddress(t)
+	file := write(t, "version: 1\npipeline: p\njournal: {dir: "+dir+"}\nsources:\n  - {name: app, stream: app.events, index: [key, tag], http: {listen: "+
+		`"`+listen+`"`+", path: /collect, id_field: id, key_field: who}}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"run", file}, io.Discard, io.Discard) }()
+	post := func() error {
+		r, err := http.Post("http://"+listen+"/collect", "application/json", strings.NewReader(`[{"id":"1","who":"ann","n":1},{"id":"2","who":"bob","n":2},{"id":"3","who":"ann","n":3}]`))
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close()
+		if r.StatusCode/100 != 2 {
+			return fmt.Errorf("answer %s", r.Status)
+		}
+		return nil
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for err := post(); err != nil; err = post() {
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if text := daybook(t, exitOK, "get", "app.events", "-f", file, "--key", "ann"); !strings.Contains(text, `"n":3`) {
+		t.Errorf("get prints\n%s", text)
+	}
+	if text := daybook(t, exitOK, "get", "app.events", "-f", file, "--key", "ann", "--history"); lines(text) != 2 {
+		t.Errorf("get --history prints\n%s", text)
+	}
+	cancel()
+	<-ended
 }
