@@ -72,3 +72,14 @@ func setDefault(d *time.Duration, to time.Duration) {
 		*d = to
 	}
 }
+
+// every is how often something is said on a connection that is not used.
+func (o *Options) every() time.Duration {
+	if o.Silence < 0 {
+		return 5 * time.Second
+	}
+	return o.Silence / 8
+}
+
+// idle is how long a connection may be silent, or a frame take to come, before the connection is given up.
+func (o *Options) idle() time.Duration { return max(32*o.every(), 2*o.Timeout) }

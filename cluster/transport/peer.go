@@ -82,18 +82,20 @@ func (p *peer) run() {
 	backoff := time.Duration(0)
 	for {
 		s, err := p.dial()
+		began := time.Now()
 		if err == nil {
-			backoff = 0
 			p.up(s)
 			stop := context.AfterFunc(p.ctx, func() { s.end(ErrClosed) })
 			err = s.run()
 			stop()
-			p.down(err)
-		} else {
-			p.down(err)
-			p.suspect(err)
+		}
+		if time.Since(began) > mostBackoff {
+			backoff = 0
+		} else { // also after a session that ended at once: two nodes may have one id
 			backoff = min(max(2*backoff, leastBackoff), mostBackoff)
 		}
+		p.down(err)
+		p.suspect(err)
 		wait := time.NewTimer(backoff/2 + rand.N(backoff/2+1))
 		select {
 		case <-p.ctx.Done():
@@ -166,8 +168,8 @@ func (p *peer) down(err error) {
 // it for too long.
 func (p *peer) suspect(err error) {
 	heard := p.heard.Load()
-	if heard == 0 {
-		return // it never was there
+	if heard == 0 || p.ctx.Err() != nil {
+		return // it never was there, or is not to be
 	}
 	refused := errors.Is(err, syscall.ECONNREFUSED) && !p.t.serves(p.id)
 	silent := p.t.o.Silence >= 0 && time.Since(time.Unix(0, heard)) > p.t.o.Silence

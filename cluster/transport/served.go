@@ -68,6 +68,9 @@ func (s *served) run(r *bufio.Reader) error {
 func (s *served) read(r *bufio.Reader) error {
 	var body []byte
 	for {
+		if err := s.out.conn.SetReadDeadline(time.Now().Add(s.t.o.idle())); err != nil {
+			return err
+		}
 		h, err := readHeader(r)
 		if err != nil {
 			return err

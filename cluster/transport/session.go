@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,6 @@ type session struct {
 	readers       [2]*bufio.Reader
 	pulses        *pulser
 	heard         atomic.Int64 // when the last bytes came, ns
-	spoke         atomic.Int64 // when the last pulse or ping was sent, ns
 	ended         chan struct{}
 
 	mu    sync.Mutex // guards all below
@@ -91,7 +91,6 @@ func (s *session) pulse(g GroupID, term, instance uint64, done func(answer, erro
 		return err
 	}
 	s.peer.t.stats.pulses.Add(1)
-	s.spoke.Store(time.Now().UnixNano())
 	err = s.pulses.add(func(b []byte) []byte {
 		return putU64(putU64(append(putU64(b, seq), g[:]...), term), instance)
 	})
@@ -137,8 +136,8 @@ func (s *session) run() error {
 	var all sync.WaitGroup
 	all.Go(func() { s.end(s.control.run()) })
 	all.Go(func() { s.end(s.bulk.run()) })
-	for _, r := range s.readers {
-		all.Go(func() { s.end(s.read(r)) })
+	for lane, out := range []*outbox{s.control, s.bulk} {
+		all.Go(func() { s.end(s.read(out.conn, s.readers[lane])) })
 	}
 	s.sweep()
 	all.Wait()
@@ -168,9 +167,9 @@ func (s *session) end(err error) {
 // sweep ends what waits for too long, and sees that there is something to hear on both sides.
 func (s *session) sweep() {
 	o := &s.peer.t.o
-	tick := time.NewTicker(o.Timeout / 16)
+	tick := time.NewTicker(min(o.Timeout/16, o.every()))
 	defer tick.Stop()
-	for {
+	for asked := time.Now(); ; {
 		select {
 		case <-s.ended:
 			return
@@ -178,14 +177,14 @@ func (s *session) sweep() {
 		}
 		now := time.Now()
 		s.expire(now)
-		if o.Silence < 0 {
-			continue
-		}
-		if silent := now.Sub(time.Unix(0, s.heard.Load())); silent > o.Silence {
+		if silent := now.Sub(time.Unix(0, s.heard.Load())); o.Silence > 0 && silent > o.Silence {
 			s.end(fmt.Errorf("%w: silent for %v", ErrTimeout, silent.Round(time.Millisecond)))
-		} else if now.Sub(time.Unix(0, s.spoke.Load())) > o.Silence/8 {
-			s.spoke.Store(now.UnixNano())
+			return
+		}
+		if now.Sub(asked) >= o.every() {
+			asked = now
 			_ = s.control.push(&outgoing{header: header{kind: kindPulses}}) // an error ends the session elsewhere
+			_ = s.bulk.push(&outgoing{header: header{kind: kindPulses}})
 		}
 	}
 }
@@ -207,9 +206,12 @@ func (s *session) expire(now time.Time) {
 }
 
 // read takes the answers off a connection.
-func (s *session) read(r *bufio.Reader) error {
+func (s *session) read(conn net.Conn, r *bufio.Reader) error {
 	var body []byte
 	for {
+		if err := conn.SetReadDeadline(time.Now().Add(s.peer.t.o.idle())); err != nil {
+			return err
+		}
 		h, err := readHeader(r)
 		if err != nil {
 			return err
