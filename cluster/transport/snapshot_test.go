@@ -111,7 +111,10 @@ func TestASnapshotThatFailsEndsOnBothSides(t *testing.T) {
 	must(t, <-ended)
 	must(t, send(0, strings.NewReader("")))
 	must(t, <-ended)
-	half := &slowEnd{Reader: bytes.NewReader(make([]byte, 1<<20)), at: func() { a.SetPeer("b", "elsewhere") }}
+	half := &slowEnd{Reader: bytes.NewReader(make([]byte, 1<<20)), at: func() {
+		until(t, "the snapshot to begin", func() bool { return b.Stats().HeldBytes > 0 })
+		a.SetPeer("b", "elsewhere")
+	}}
 	if err := send(4<<20, half); err == nil {
 		t.Error("a snapshot was sent over a connection that ended")
 	}
