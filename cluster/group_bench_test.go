@@ -10,10 +10,9 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// benchmarkGroup appends batches from 64 producers that each wait for 32 batches at a time, over 200 partitions.
-func benchmarkGroup(b *testing.B, mode storage.Mode, size int) {
-	g := openGroup(b, cluster.GroupOptions{Dir: b.TempDir(), Journal: storage.Options{Mode: mode, Retention: storage.Retention{Bytes: 256 << 20}}})
-	const producers, atOnce = 64, 32
+// produce appends b.N batches from 64 producers that each wait for atOnce batches at a time, over 200 partitions.
+func produce(b *testing.B, g *cluster.Group, size, atOnce int) {
+	const producers = 64
 	data := record(string(bytes.Repeat([]byte("x"), size)))
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
@@ -21,7 +20,7 @@ func benchmarkGroup(b *testing.B, mode storage.Mode, size int) {
 	var running sync.WaitGroup
 	for p := range producers {
 		running.Go(func() {
-			var buffers [atOnce][]byte
+			buffers := make([][]byte, atOnce)
 			for i := range buffers {
 				buffers[i] = bytes.Clone(data)
 			}
@@ -39,6 +38,11 @@ func benchmarkGroup(b *testing.B, mode storage.Mode, size int) {
 	}
 	running.Wait()
 	b.StopTimer()
+}
+
+func benchmarkGroup(b *testing.B, mode storage.Mode, size int) {
+	g := openGroup(b, cluster.GroupOptions{Dir: b.TempDir(), Journal: storage.Options{Mode: mode, Retention: storage.Retention{Bytes: 256 << 20}}})
+	produce(b, g, size, 32)
 	if _, err := g.Retain(); err != nil {
 		b.Error(err)
 	}

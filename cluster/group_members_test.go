@@ -88,12 +88,21 @@ func (m *members) until(what string, reached func() bool) {
 	}
 }
 
+// append appends to a member, or to who leads if a busy machine made it lose the lead.
 func (m *members) append(id string, n int, tag string) {
 	m.t.Helper()
 	for i := range n {
-		if _, err := put(m.groups[id], uint32(i%3), fmt.Sprint(tag, i)); err != nil {
-			m.t.Fatalf("appending to %s: %v", id, err)
-		}
+		m.until("an append to "+id, func() bool {
+			_, err := put(m.groups[id], uint32(i%3), fmt.Sprint(tag, i))
+			if errors.Is(err, cluster.ErrNotLeader) || errors.Is(err, cluster.ErrUnknownOutcome) {
+				id = m.leader("")
+				return false
+			}
+			if err != nil {
+				m.t.Fatalf("appending to %s: %v", id, err)
+			}
+			return true
+		})
 	}
 }
 

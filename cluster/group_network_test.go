@@ -191,8 +191,12 @@ func TestARestartedFollowerCatchesUp(t *testing.T) {
 	}
 	m.start(away, nil)
 	m.wantEqual()
-	if s := m.net.places[leader].trans.Stats(); s.Split == 0 {
-		t.Errorf("no request was split: %+v", s)
+	split := uint64(0)
+	for _, p := range m.net.places { // the leader may have changed
+		split += p.trans.Stats().Split
+	}
+	if split == 0 {
+		t.Error("no request was split")
 	}
 }
 
@@ -278,13 +282,12 @@ func (m *manyGroups) within(began time.Time, nodes ...string) time.Duration {
 }
 
 // A hundred groups on three nodes share their sessions; when a node's process dies all are led again at once, not when
-// raft's timers fire.
+// raft's timers fire. It does not run beside the others: it is about time.
 func TestAHundredGroupsAreLedAgainAtOnce(t *testing.T) {
-	t.Parallel()
 	m := startMany(t, 100)
 	first := m.within(time.Now(), "a", "b", "c")
 	t.Logf("led after %v", first)
-	if first > 6*time.Second { // 3.5 s on a quiet machine, which is raft's timers
+	if first > 10*time.Second { // raft's first timers are 2 to 4 s; it takes 3.1 to 3.4 s
 		t.Errorf("the groups were led after %v", first)
 	}
 	counts := map[string]int{}
@@ -311,8 +314,8 @@ func TestAHundredGroupsAreLedAgainAtOnce(t *testing.T) {
 	m.net.stop(dead)
 	again := m.within(began, rest...)
 	t.Logf("%d groups of the dead node were led again after %v", counts[dead], again)
-	if again > time.Second {
-		t.Errorf("the groups were led again after %v, want less than 1 s", again)
+	if again > 2*time.Second { // it takes 0.2 s; none of raft's timers can have fired before 2 s
+		t.Errorf("the groups were led again after %v", again)
 	}
 	stood := uint64(0)
 	for _, id := range rest {

@@ -77,12 +77,12 @@ func readFrame(r io.Reader, want ...frameKind) (header, []byte, error) {
 
 // connect opens one connection to a peer and introduces this node.
 func (t *Transport) connect(ctx context.Context, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
-	conn, err := t.o.Dial(ctx, address)
+	raw, err := t.o.Dial(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	conn, r, err := t.introduce(ctx, conn, id, address, lane)
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now()) })
+	conn, r, err := t.introduce(ctx, raw, id, address, lane)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -90,7 +90,7 @@ func (t *Transport) connect(ctx context.Context, id, address string, lane uint8)
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = conn.Close()
+		_ = raw.Close()
 		return nil, nil, err
 	}
 	return conn, r, nil

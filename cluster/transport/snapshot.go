@@ -37,6 +37,8 @@ func (g *Group) sendSnapshot(s *session, args *raft.InstallSnapshotRequest, data
 		return answer{}, err
 	}
 	if err := g.streamSnapshot(s, seq, args, data, c, early, patience); err != nil {
+		// Raft does nothing there until it knows that no more comes. If this cannot be said, the connection has ended.
+		_ = s.bulk.push(&outgoing{lane: g.id, header: header{kind: kindData, seq: seq}})
 		s.finish(seq, answer{}, err)
 	}
 	return w.wait()
@@ -87,7 +89,7 @@ func (g *Group) streamSnapshot(s *session, seq uint64, args *raft.InstallSnapsho
 			case <-c.more:
 				s.extend(seq, patience)
 			case <-early: // refused, failed, or no longer waited for
-				return nil
+				return errStalled
 			}
 		}
 		chunk := make([]byte, n)
@@ -161,6 +163,11 @@ func (s *served) takeData(h header, body []byte) error {
 	st := s.streams[h.seq]
 	if st == nil {
 		return nil // it was refused while this was on its way
+	}
+	if len(body) == 0 {
+		delete(s.streams, h.seq)
+		st.fail(io.ErrUnexpectedEOF)
+		return nil
 	}
 	st.came += int64(len(body))
 	if st.came > st.size {

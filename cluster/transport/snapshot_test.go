@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -77,7 +76,7 @@ func TestASnapshotIsSentAsFastAsItIsRead(t *testing.T) {
 // A snapshot that cannot be read to its end, is refused, or loses its connection ends on both sides, and the next works.
 func TestASnapshotThatFailsEndsOnBothSides(t *testing.T) {
 	t.Parallel()
-	a, b := newPipes().pair(t, transport.Options{Timeout: 100 * time.Millisecond})
+	a, b := newPipes().pair(t, transport.Options{})
 	ga, gb := openGroup(t, a), openGroup(t, b)
 	refuse := atomic.Bool{}
 	ended := make(chan error, 8)
@@ -99,7 +98,7 @@ func TestASnapshotThatFailsEndsOnBothSides(t *testing.T) {
 	if err := send(5000, strings.NewReader("short")); err == nil {
 		t.Error("a snapshot without its end was sent")
 	}
-	if err := <-ended; err == nil { // at its own deadline
+	if err := <-ended; err == nil {
 		t.Error("a snapshot without its end was received")
 	}
 	refuse.Store(true)

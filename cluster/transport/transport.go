@@ -164,11 +164,10 @@ func (t *Transport) accept() {
 }
 
 // serve introduces a connection and answers what comes on it.
-func (t *Transport) serve(conn net.Conn) {
-	stop := context.AfterFunc(t.ctx, func() { _ = conn.Close() })
+func (t *Transport) serve(raw net.Conn) {
+	stop := context.AfterFunc(t.ctx, func() { _ = raw.Close() })
 	defer stop()
-	raw := conn
-	conn, r, h, err := t.welcome(t.ctx, conn)
+	conn, r, h, err := t.welcome(t.ctx, raw)
 	<-t.greeting
 	if err != nil {
 		_ = raw.Close()

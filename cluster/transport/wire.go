@@ -36,7 +36,7 @@ const (
 	kindPreVote                       // the same
 	kindTimeout                       // group 16
 	kindSnapshot                      // group 16 · term u64 · last index u64 · its term u64 · configuration's index u64 · size u64 · version u32 · configuration
-	kindData                          // bytes of a snapshot
+	kindData                          // bytes of a snapshot; none: it has no more
 	kindAnswer                        // status u8 · zero u24 · term u64 · last log u64 · instance u64 · text
 	kindBeats                         // answers to pulses: sequence u64 · status u8 · flags u8 · zero u16 · term u64 · last log u64 · instance u64
 	kindTaken                         // length u32 of the snapshot's bytes that were read
@@ -129,8 +129,10 @@ func (k frameKind) lengths() (low, high uint32) {
 		return 0, maxPulses * pulseBytes
 	case kindAppend:
 		return appendBytes, appendBytes + chunkBytes
-	case kindMore, kindData:
+	case kindMore:
 		return 1, chunkBytes
+	case kindData:
+		return 0, chunkBytes
 	case kindVote, kindPreVote:
 		return voteBytes, voteBytes
 	case kindTimeout:
