@@ -18,6 +18,8 @@ const (
 	// inFlight is how many proposals raft has at a time. While all are on their way the queue fills, and the next
 	// proposals are larger: that is the group commit.
 	inFlight = 8
+	// mostAtOnce bounds what a proposal makes room for before it is known how many batches fit.
+	mostAtOnce = 512
 )
 
 // Append puts batches behind all that was appended before, in their order, and returns without waiting for the disk; it
@@ -26,7 +28,20 @@ const (
 // some from being tried, which is also in their Err. The batches belong to the group until then. done must not block.
 // If Append returns an error it did nothing, and done is never called; it does so too if no batch passes its check.
 func (g *Group) Append(ctx context.Context, batches []*storage.Batch, done func(error)) error {
-	a := &appending{batches: make([]*storage.Batch, 0, len(batches)), done: done}
+	return g.append(ctx, &appending{batches: make([]*storage.Batch, 0, len(batches)), done: done}, batches)
+}
+
+// appendOne is Append of one batch.
+func (g *Group) appendOne(ctx context.Context, b *storage.Batch, done func(error)) error {
+	one := &struct {
+		appending
+		room [1]*storage.Batch
+	}{appending: appending{done: done}}
+	one.batches = one.room[:0]
+	return g.append(ctx, &one.appending, []*storage.Batch{b})
+}
+
+func (g *Group) append(ctx context.Context, a *appending, batches []*storage.Batch) error {
 	for _, b := range batches {
 		if err := b.Check(); err == nil {
 			a.batches = append(a.batches, b)
@@ -160,6 +175,9 @@ func (q *queue) take() (p *sentProposal, closed bool) {
 	p = &sentProposal{}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if n := min(len(q.waiting), mostAtOnce); n > 0 { // appends of one batch are the ones that come in numbers
+		p.Batches, p.owners = make([]*storage.Batch, 0, n), make([]*appending, 0, n)
+	}
 	size := 0
 	for len(q.waiting) > 0 {
 		a := q.waiting[0]

@@ -15,6 +15,8 @@ type liveStream struct {
 	stream   *Stream
 	policy   Policy
 	journals []*journalHandle
+	// partitions are what is handed out, so that finding one costs nothing.
+	partitions []Partition
 }
 
 // live returns the stream with its journals, none of which need be open.
@@ -45,6 +47,11 @@ func (n *Node) live(s *Stream) (*liveStream, error) {
 	}
 	for i := int32(len(next.journals)); i < current.Journals; i++ {
 		next.journals = append(next.journals, &journalHandle{node: n, stream: s.ID, number: i, durable: next.policy.Durable})
+	}
+	next.partitions = make([]Partition, current.Partitions)
+	for i := range next.partitions {
+		number := int32(i)
+		next.partitions[i] = Partition{stream: current, policy: next.policy, handle: next.journals[current.journalOf(number)], number: number}
 	}
 	n.streams[s.ID] = next
 	return next, nil
@@ -148,7 +155,7 @@ func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appe
 	if err := b.Check(); err != nil {
 		return err
 	}
-	err = g.Append(ctx, []*storage.Batch{b}, func(err error) {
+	err = g.appendOne(ctx, b, func(err error) {
 		if err == nil {
 			err = b.Err
 		}

@@ -29,10 +29,12 @@ func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
 		return nil, ErrUnknownStream
 	}
 	p, err := n.partitionOf(s, partition)
-	if err == nil {
-		p.tag = tag
+	if err != nil || tag == "" {
+		return p, err
 	}
-	return p, err
+	tagged := *p
+	tagged.tag = tag
+	return &tagged, nil
 }
 
 // PartitionByKey returns a partition of a stream by the stream's id.
@@ -52,7 +54,7 @@ func (n *Node) partitionOf(s *Stream, partition int32) (*Partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Partition{stream: s, policy: l.policy, handle: l.journals[s.journalOf(partition)], number: partition}, nil
+	return &l.partitions[partition], nil
 }
 
 // Key names the partition for good.

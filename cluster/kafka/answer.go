@@ -18,6 +18,7 @@ type answerWriter struct {
 	buf      []byte // answers to be written, then the one that begin started; reused
 	start    int    // of that one
 	deadline time.Time
+	produced kmsg.ProduceResponse // the one being encoded
 }
 
 const (

@@ -32,6 +32,8 @@ type conn struct {
 	in     *inbox // of net; the reader's, once the client has logged in
 	access Access
 	who    identity            // does not change once the client has logged in
+	client string              // the last request's; the reader's
+	topic  string              // that was last produced to; the reader's
 	memory *semaphore.Weighted // what its requests may hold
 	line   *line               // from the reader to the writer
 
@@ -58,7 +60,7 @@ func newConn(s *Server, c net.Conn, access Access) *conn {
 	return &conn{
 		server: s,
 		net:    c,
-		in:     newInbox(c, &s.inboxes),
+		in:     newInbox(c, s.inboxes),
 		access: access,
 		who:    access.identify(c),
 		memory: semaphore.NewWeighted(int64(s.opts.MaxRequestBytes)),
@@ -150,24 +152,24 @@ func (c *conn) readRequest(ctx context.Context, in *inbox) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := c.charge(ctx, charge)
-	if err != nil {
+	if err := c.charge(ctx, charge); err != nil {
 		return nil, err
 	}
-	f := &frame{buf: c.server.pool.get(size), pool: &c.server.pool, release: release}
-	f.hold()
-	if err := c.readBody(in, f.buf[copy(f.buf, key[:]):]); err != nil {
-		f.drop()
+	r := &request{frame: frame{buf: c.server.pool.get(size), conn: c, charged: charge}}
+	r.hold()
+	buf := *r.buf
+	if err := c.readBody(in, buf[copy(buf, key[:]):]); err != nil {
+		r.drop()
 		return nil, err
 	}
 	c.server.counts.requests.Add(1)
 	c.server.counts.bytesIn.Add(uint64(size) + 4)
-	h, body, err := parseHeader(f.buf)
-	if err != nil {
-		f.drop()
+	if r.header, r.body, err = parseHeader(buf, c.client); err != nil {
+		r.drop()
 		return nil, err
 	}
-	return &request{header: h, body: body, frame: f}, nil
+	c.client = r.client
+	return r, nil
 }
 
 // readBody reads the rest of a frame. Who begins a request must end it: it holds
@@ -194,18 +196,21 @@ func (c *conn) chargeFor(key int16, size int) (int64, error) {
 }
 
 // charge waits until the connection and the server have that much memory left.
-func (c *conn) charge(ctx context.Context, n int64) (release func(), err error) {
+func (c *conn) charge(ctx context.Context, n int64) error {
 	if err := c.memory.Acquire(ctx, n); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.server.memory.Acquire(ctx, n); err != nil {
 		c.memory.Release(n)
-		return nil, err
+		return err
 	}
-	return func() {
-		c.server.memory.Release(n)
-		c.memory.Release(n)
-	}, nil
+	return nil
+}
+
+// discharge gives back what was charged.
+func (c *conn) discharge(n int64) {
+	c.server.memory.Release(n)
+	c.memory.Release(n)
 }
 
 // start begins a produce request at once; all others wait for their turn.

@@ -23,16 +23,16 @@ type header struct {
 type request struct {
 	header
 	body []byte // part of frame
-	*frame
+	frame
 }
 
 // frame is a pooled buffer with one request. Whoever needs its bytes beyond the
 // answer holds a reference.
 type frame struct {
-	buf     []byte
+	buf     *[]byte
 	refs    atomic.Int32
-	release func() // gives back what the frame was charged
-	pool    *bufferPool
+	conn    *conn // that it came from
+	charged int64 // what that was charged for it
 }
 
 func (f *frame) hold() { f.refs.Add(1) }
@@ -43,38 +43,42 @@ func (f *frame) drop() {
 	case n < 0:
 		panic("kafka: frame dropped twice")
 	case n == 0:
-		f.pool.put(f.buf)
+		f.conn.server.pool.put(f.buf)
 		f.buf = nil
-		f.release()
+		f.conn.discharge(f.charged)
 	}
 }
 
 // bufferPool keeps buffers by size class (powers of two from 4 KiB to 16 MiB),
 // so that neither small nor large requests cost the garbage collector anything.
+// It hands out pointers to slices, as a sync.Pool takes a slice only with an
+// allocation.
 type bufferPool struct {
 	classes [13]sync.Pool
 }
 
 const smallestClass = 12 // 4 KiB
 
-func (p *bufferPool) get(n int) []byte {
+func (p *bufferPool) get(n int) *[]byte {
 	class := max(bits.Len(uint(max(n, 1)-1)), smallestClass) - smallestClass
 	if class >= len(p.classes) {
-		return make([]byte, n)
+		b := make([]byte, n)
+		return &b
 	}
 	if b, ok := p.classes[class].Get().(*[]byte); ok {
-		return (*b)[:n]
+		*b = (*b)[:n]
+		return b
 	}
-	return make([]byte, n, 1<<(class+smallestClass))
+	b := make([]byte, n, 1<<(class+smallestClass))
+	return &b
 }
 
-func (p *bufferPool) put(b []byte) {
-	class := bits.Len(uint(cap(b))) - 1 - smallestClass
-	if class < 0 || class >= len(p.classes) || cap(b) != 1<<(class+smallestClass) {
+func (p *bufferPool) put(b *[]byte) {
+	class := bits.Len(uint(cap(*b))) - 1 - smallestClass
+	if class < 0 || class >= len(p.classes) || cap(*b) != 1<<(class+smallestClass) {
 		return
 	}
-	b = b[:cap(b)]
-	p.classes[class].Put(&b)
+	p.classes[class].Put(b)
 }
 
 // checkSize judges the length that begins a frame.
@@ -86,13 +90,13 @@ func checkSize(size int32, limit int) (int, error) {
 	return int(size), nil
 }
 
-// parseHeader reads the request header and returns the rest of the frame.
-func parseHeader(b []byte) (header, []byte, error) {
+// parseHeader reads the request header and returns the rest of the frame. known is
+// the name that the client probably has.
+func parseHeader(b []byte, known string) (header, []byte, error) {
 	w := wire{b: b}
 	h := header{key: w.int16(), version: w.int16(), correlation: w.int32()}
-	client := w.nullableString()
-	if client != nil {
-		h.client = *client
+	if n := w.length(true); n >= 0 { // else it is null, which is as good as empty
+		h.client = orKnown(w.take(n), known)
 	}
 	if api, ok := apis[h.key]; ok && api.flexible(h.version) {
 		w.flexible = true

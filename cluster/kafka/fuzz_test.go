@@ -49,7 +49,7 @@ func FuzzRequests(f *testing.F) {
 }
 
 func checkProduce(t *testing.T, version int16, body []byte) {
-	got, err := decodeProduce(version, body)
+	got, err := decodeProduce(version, body, "t")
 	if err != nil {
 		return
 	}

@@ -62,11 +62,10 @@ func (c *conn) logInStep(ctx context.Context, w *answerWriter) error {
 	if size > maxLoginBytes {
 		return fmt.Errorf("%w: frame of %d bytes before the login, allowed are up to %d", errFrame, size, maxLoginBytes)
 	}
-	release, err := c.charge(ctx, int64(size))
-	if err != nil {
+	if err := c.charge(ctx, int64(size)); err != nil {
 		return err
 	}
-	defer release()
+	defer c.discharge(int64(size))
 	buf := make([]byte, size)
 	if err := c.in.body(buf); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (c *conn) logInStep(ctx context.Context, w *answerWriter) error {
 		}
 		return errors.Join(w.bare(answer), w.flush())
 	}
-	h, body, err := parseHeader(buf)
+	h, body, err := parseHeader(buf, "")
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,9 @@ func (s *Server) writePieces(c net.Conn, pieces net.Buffers) error {
 		_, err := pieces.WriteTo(tcp)
 		return err
 	}
-	bounce := s.pool.get(bounceBytes)
-	defer s.pool.put(bounce)
+	buf := s.pool.get(bounceBytes)
+	defer s.pool.put(buf)
+	bounce := *buf
 	for len(pieces) > 0 {
 		n := 0
 		if err := storage.Guard(func() error { n, pieces = gatherBytes(bounce, pieces); return nil }); err != nil {

@@ -28,12 +28,16 @@ type produceCall struct {
 	mu      sync.Mutex
 	waiting int // batches without a result
 	topics  []kmsg.ProduceResponseTopic
+
+	// What topics is cut from where one batch is all: most requests of small ones.
+	oneTopic     [1]kmsg.ProduceResponseTopic
+	onePartition [1]kmsg.ProduceResponseTopicPartition
 }
 
 // startProduce hands the request's batches to their journals, in order, and does
 // not wait for the disk. It waits for room in a journal's queue.
 func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, error) {
-	r, err := decodeProduce(req.version, req.body)
+	r, err := decodeProduce(req.version, req.body, c.topic)
 	if err != nil {
 		return nil, fmt.Errorf("%w: Produce version %d", err, req.version)
 	}
@@ -42,8 +46,10 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		acks:     r.acks,
 		deadline: time.Now().Add(max(time.Duration(r.timeoutMillis)*time.Millisecond, time.Second)),
 		line:     c.line,
-		topics:   make([]kmsg.ProduceResponseTopic, len(r.topics)),
 		waiting:  1, // until all are started
+	}
+	if p.topics = p.oneTopic[:]; len(r.topics) != 1 {
+		p.topics = make([]kmsg.ProduceResponseTopic, len(r.topics))
 	}
 	for i, t := range r.topics {
 		if req.version >= 13 {
@@ -51,7 +57,10 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		}
 		p.topics[i] = kmsg.NewProduceResponseTopic()
 		p.topics[i].Topic, p.topics[i].TopicID = r.topics[i].name, t.id
-		p.topics[i].Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.partitions))
+		if p.topics[i].Partitions = p.onePartition[:]; len(r.topics) != 1 || len(t.partitions) != 1 {
+			p.topics[i].Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.partitions))
+		}
+		c.topic = r.topics[i].name
 	}
 	cl := &call{ctx: ctx, conn: c, header: req.header}
 	c.server.judgeTopics(cl, &r)
@@ -63,7 +72,8 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 			answer.Partition = part.index
 			answer.ErrorCode = kerr.RequestTimedOut.Code // what it is until it is known
 			answer.BaseOffset = -1
-			c.produceOne(ctx, req, batchRequest{&r, t, part, joined}, p.expect(answer))
+			p.expect()
+			c.produceOne(ctx, req, batchRequest{&r, t, part, joined}, p, answer)
 		}
 	}
 	p.finish()
@@ -78,13 +88,13 @@ type batchRequest struct {
 	joined error // of the request's partitions into their transaction
 }
 
-// produceOne checks one batch and appends it. done is called once, now or later.
-// The batch's place in its journal is settled when produceOne returns.
-func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, done func(appendTime int64, a cluster.Appended)) {
+// produceOne checks one batch and appends it. p gets its result, for answer, once,
+// now or later. The batch's place in its journal is settled when produceOne returns.
+func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, p *produceCall, answer *kmsg.ProduceResponseTopicPartition) {
 	var partition *cluster.Partition
 	refuse := func(err error) {
 		c.server.counts.batch(0, err)
-		done(0, cluster.Appended{Err: err, LogStart: startBeside(partition, err)})
+		p.settle(answer, 0, cluster.Appended{Err: err, LogStart: startBeside(partition, err)})
 	}
 	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
 	if err != nil {
@@ -106,14 +116,15 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 		return
 	}
 	defer unlock()
-	req.hold() // the journal writes out of the frame
-	err = partition.Append(ctx, b.records, func(a cluster.Appended) {
+	req.hold()                          // the journal writes out of the frame
+	records, to := h.Records, partition // the closure keeps these, and neither all of h nor a variable that changes
+	err = to.Append(ctx, b.records, func(a cluster.Appended) {
 		req.drop()
-		c.server.counts.batch(h.Records, a.Err)
+		c.server.counts.batch(records, a.Err)
 		if a.Err != nil {
-			a.LogStart = startBeside(partition, a.Err)
+			a.LogStart = startBeside(to, a.Err)
 		}
-		done(appendTime, a)
+		p.settle(answer, appendTime, a)
 	})
 	if err != nil { // not queued: there will be no result
 		req.drop()
@@ -121,24 +132,26 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, don
 	}
 }
 
-// expect returns what takes one more batch's result, to be put into answer.
-func (p *produceCall) expect(answer *kmsg.ProduceResponseTopicPartition) func(int64, cluster.Appended) {
+// expect counts one more batch that will be settled.
+func (p *produceCall) expect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting++
-	return func(appendTime int64, a cluster.Appended) {
-		p.mu.Lock()
-		answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
-		answer.LogStartOffset = a.LogStart
-		if a.Err == nil {
-			answer.BaseOffset = a.BaseOffset
-		}
-		if appendTime > 0 {
-			answer.LogAppendTime = appendTime
-		}
-		p.mu.Unlock()
-		p.finish()
+}
+
+// settle puts a batch's result into its answer.
+func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, appendTime int64, a cluster.Appended) {
+	p.mu.Lock()
+	answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
+	answer.LogStartOffset = a.LogStart
+	if a.Err == nil {
+		answer.BaseOffset = a.BaseOffset
 	}
+	if appendTime > 0 {
+		answer.LogAppendTime = appendTime
+	}
+	p.mu.Unlock()
+	p.finish()
 }
 
 // startBeside is the start of the log that Apache Kafka tells beside an error: where the
@@ -270,10 +283,11 @@ func (c *conn) finishProduce(w *answerWriter, p *produceCall) error {
 		}
 		return nil
 	}
-	resp := kmsg.NewPtrProduceResponse()
-	resp.Version = p.version
-	resp.Topics = topics
-	return w.message(p.header, resp)
+	w.produced = kmsg.NewProduceResponse()
+	w.produced.Version, w.produced.Topics = p.version, topics
+	err := w.message(p.header, &w.produced)
+	w.produced.Topics = nil // it may be long until the next one
+	return err
 }
 
 // results returns what there is by now. Unless it is all it is a copy: a batch that

@@ -24,8 +24,8 @@ type producePartition struct {
 	records []byte
 }
 
-// decodeProduce reads versions 0 to 13.
-func decodeProduce(version int16, body []byte) (produceRequest, error) {
+// decodeProduce reads versions 0 to 13. known is the name that a topic probably has.
+func decodeProduce(version int16, body []byte, known string) (produceRequest, error) {
 	w := wire{b: body, flexible: version >= 9}
 	var r produceRequest
 	if version >= 3 {
@@ -39,7 +39,7 @@ func decodeProduce(version int16, body []byte) (produceRequest, error) {
 		if version >= 13 {
 			t.id = w.uuid()
 		} else {
-			t.name = w.string()
+			t.name = orKnown(w.take(w.length(true)), known)
 		}
 		t.partitions = make([]producePartition, 0, w.array(5))
 		for range cap(t.partitions) {

@@ -87,7 +87,7 @@ type Server struct {
 	memory *semaphore.Weighted
 	pool   bufferPool
 	// inboxes are the buffers that sockets are read into.
-	inboxes sync.Pool
+	inboxes inboxPool
 	counts  counters
 	groups  *groupCoordinator
 	txns    *txnCoordinator
@@ -120,6 +120,7 @@ func New(opts Options) (*Server, error) {
 		node:     opts.Node,
 		logger:   opts.Logger,
 		memory:   semaphore.NewWeighted(opts.MaxMemory),
+		inboxes:  make(inboxPool, keptInboxes),
 		conns:    map[net.Conn]struct{}{},
 		reported: map[string]struct{}{},
 
@@ -130,7 +131,6 @@ func New(opts Options) (*Server, error) {
 	if opts.Authorize {
 		s.auth = newAuthorizer(s.node.Meta(), opts.SuperUsers)
 	}
-	s.inboxes.New = func() any { return new([inboxBytes]byte) }
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.handle = s.handlers()
 	s.groups = newGroupCoordinator(opts.RebalanceDelay)

@@ -99,6 +99,15 @@ func (w *wire) array(size int) int {
 // string reads a string that cannot be null.
 func (w *wire) string() string { return string(w.take(w.length(true))) }
 
+// orKnown returns known if b is that, else b as a string: the same few names come
+// again and again, and need not be made each time.
+func orKnown(b []byte, known string) string {
+	if string(b) != known {
+		return string(b)
+	}
+	return known
+}
+
 // nullableString returns nil for null.
 func (w *wire) nullableString() *string {
 	n := w.length(true)
