@@ -29,7 +29,8 @@ type GroupOptions struct {
 	Journal storage.Options
 	// ID is the member's name in the group: "local" by default.
 	ID string
-	// Transport connects the members. Nil means that there are no others.
+	// Transport connects the members: a transport.Group, which the group closes when it ends; if it cannot be opened, that is
+	// left to the caller. Nil means that there are no other members.
 	Transport raft.Transport
 	// Peers are the members to bootstrap with, this one included, if the group is new. Empty: it waits to be added.
 	Peers []raft.Server
