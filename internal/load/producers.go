@@ -1,12 +1,18 @@
 package load
 
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+)
+
 // producers makes the producers and a function that tells how often each record of the corpus was acknowledged.
-func (r *run) producers() (all []producer, acked func() []int64, err error) {
+func (r *run) producers(ctx context.Context) (all []producer, acked func() []int64, err error) {
 	if r.o.Mode == Consume {
 		return nil, nil, nil
 	}
 	if r.o.Raw {
-		return r.rawProducers()
+		return r.rawProducers(ctx)
 	}
 	var apps []*appProducer
 	for i := range r.o.Clients {
@@ -27,7 +33,7 @@ func (r *run) producers() (all []producer, acked func() []int64, err error) {
 	}, nil
 }
 
-func (r *run) rawProducers() (all []producer, acked func() []int64, err error) {
+func (r *run) rawProducers(ctx context.Context) (all []producer, acked func() []int64, err error) {
 	shares, err := r.t.shares(r.o.Clients, false)
 	if err != nil {
 		return nil, nil, err
@@ -38,6 +44,9 @@ func (r *run) rawProducers() (all []producer, acked func() []int64, err error) {
 	}
 	for _, p := range raws {
 		all = append(all, p)
+	}
+	if err := connectAll(ctx, raws); err != nil {
+		return nil, nil, err
 	}
 	return all, func() []int64 {
 		n := make([]int64, len(r.corpus))
@@ -52,4 +61,20 @@ func (r *run) rawProducers() (all []producer, acked func() []int64, err error) {
 		}
 		return n
 	}, nil
+}
+
+// connectAll connects all producers, or none.
+func connectAll(ctx context.Context, raws []*rawProducer) error {
+	var group errgroup.Group
+	group.SetLimit(32) // a server's queue of connections to be accepted is bounded
+	for _, p := range raws {
+		group.Go(func() error { return p.connect(ctx) })
+	}
+	err := group.Wait()
+	if err != nil {
+		for _, p := range raws {
+			p.close()
+		}
+	}
+	return err
 }

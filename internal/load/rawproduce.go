@@ -23,6 +23,7 @@ type request struct {
 type rawProducer struct {
 	run      *run
 	addr     string
+	conn     *rawConn // from connect on
 	requests []*request
 	next     int
 	turns    chan time.Time // when requests are due; nil: as soon as there is room
@@ -96,13 +97,33 @@ func newRequest(stream string, acks int16, partitions []int32, batches []batch) 
 	return q
 }
 
-// produce sends until the run's records are sent or its time is over, and waits for the answers.
-func (p *rawProducer) produce(ctx context.Context) error {
+// connect comes before the clock starts: what 400 connections take to be made is not the latency of requests. It returns
+// when the server has answered something.
+func (p *rawProducer) connect(ctx context.Context) error {
 	c, err := dialRaw(ctx, p.addr, 4<<10)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	p.conn = c
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if err := c.send(frameOf(nil, kmsg.NewPtrApiVersionsRequest()), 0); err != nil {
+		return err
+	}
+	_, _, err = c.receive()
+	return err
+}
+
+// close ends the connection, if there is one.
+func (p *rawProducer) close() {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+}
+
+// produce sends until the run's records are sent or its time is over, and waits for the answers.
+func (p *rawProducer) produce(ctx context.Context) error {
+	c := p.conn
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	if p.run.o.InFlight == 1 && p.turns == nil {
@@ -114,7 +135,7 @@ func (p *rawProducer) produce(ctx context.Context) error {
 		defer close(sent)
 		return p.send(ctx, c, sent)
 	})
-	err = p.collect(c, sent)
+	err := p.collect(c, sent)
 	if err != nil {
 		c.Close()
 		for range sent { // until the sender has noticed

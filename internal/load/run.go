@@ -55,10 +55,17 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Mode != Consume {
 		r.corpus = Corpus(o.Corpus, o.Size)
 	}
-	producers, acked, err := r.producers()
+	producers, acked, err := r.producers(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		for _, p := range producers {
+			if p, raw := p.(*rawProducer); raw {
+				p.close()
+			}
+		}
+	}()
 	before, err := t.ends(ctx)
 	if err != nil {
 		return nil, err
