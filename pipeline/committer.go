@@ -64,8 +64,10 @@ func (c *committer) run(ctx context.Context) {
 // commit commits what has been emitted and begins the next transaction. Nothing is
 // emitted meanwhile.
 func (c *committer) commit(ctx context.Context) error {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
+	if err := c.e.take(ctx); err != nil {
+		return err
+	}
+	defer c.e.pass()
 	if c.e.flight.idle() {
 		return nil
 	}

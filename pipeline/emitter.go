@@ -31,7 +31,11 @@ type emitter struct {
 	// binlog at that moment): so the first Emit with a position waits.
 	anchored <-chan struct{}
 
-	// mu keeps the order of stamps that of appends. It is taken before flight.mu.
+	// turn holds a token while records are emitted or a transaction ends, which may take
+	// for as long as the journal is silent: take it by take, which ctx ends.
+	turn chan struct{}
+	// mu keeps the order of stamps that of appends. It is taken before flight.mu, and never
+	// held while the journal is waited for: the status takes it.
 	mu    sync.Mutex
 	parts *partitioner
 	seen  seen
@@ -52,7 +56,11 @@ func (e *emitter) Emit(ctx context.Context, records []Record, resume Position) e
 		if last {
 			at = resume
 		}
+		if err := e.take(ctx); err != nil {
+			return err
+		}
 		e.emit(records[:n], bytes, at)
+		e.pass()
 		if e.commit != nil {
 			e.commit.grown(bytes)
 		}
@@ -87,6 +95,19 @@ func spanOf(records []Record) (n int, bytes int64) {
 	}
 	return n, bytes
 }
+
+// take waits for the turn to emit, or to end a transaction.
+func (e *emitter) take(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pass gives the turn back.
+func (e *emitter) pass() { <-e.turn }
 
 // emit stamps the records that are new and puts them on their way.
 func (e *emitter) emit(records []Record, bytes int64, resume Position) {

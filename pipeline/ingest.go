@@ -203,7 +203,7 @@ func (in *ingest) newRun(client *kgo.Client, stream StreamInfo, resumed resumed,
 	r.emitter = &emitter{
 		client: client, stream: stream, source: in.entry.Name, limit: valueLimit(stream),
 		stamps: in.journal.stamper(stream.Name), flight: r.flight, count: &in.count,
-		parts: newPartitioner(in.entry.PartitionBy, stream.Partitions), seen: resumed.seen,
+		turn: make(chan struct{}, 1), parts: newPartitioner(in.entry.PartitionBy, stream.Partitions), seen: resumed.seen,
 	}
 	if resumed.checkpoint.Position == "" {
 		r.anchor = make(chan struct{})

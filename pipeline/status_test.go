@@ -95,6 +95,36 @@ func TestSilentJournalIsSeen(t *testing.T) {
 	}
 }
 
+// A source that emits while a transaction can't end is told to stop all the same, and
+// the status does not wait for it.
+func TestASourceStopsWhileItsTransactionCannotEnd(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var wire cable
+	w := worker(t, sourceFile(script{run: endless}), open(t, c, remote, wire.plug), pipeline.WorkerOptions{Grace: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "data moves", func() bool { return w.Status().Sources[0].Records > 10 })
+	wire.sever()
+	before := w.Status().Sources[0].Records
+	for stuck, deadline := time.Now(), time.Now().Add(20*time.Second); time.Since(stuck) < 2*time.Second; {
+		if now := w.Status().Sources[0].Records; now != before {
+			before, stuck = now, time.Now()
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the source emits although no transaction ends")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the worker does not stop")
+	}
+}
+
 // A destination that takes a call and never answers is not "running".
 func TestStalledSinkIsSeen(t *testing.T) {
 	t.Parallel()
