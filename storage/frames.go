@@ -112,9 +112,11 @@ func (j *Journal) holdFrames(f *Frames, seg *segment, at, end, size int64) error
 	return nil
 }
 
-// SplitFrames takes apart what Frames gave on another replica: an entry for each frame, which is in its Extensions and
-// lies in buf. first is the raft index of the first one. It checks what it needs to stay within buf, StoreLogs the rest.
-func SplitFrames(buf []byte, first uint64) ([]*raft.Log, error) {
+// Received takes apart what Frames gave on another replica, for StoreLogs. The memory of the entries is buf's. A journal
+// of batches stores the frames themselves, which are in Extensions; here only what is needed to stay within buf is
+// checked, and StoreLogs checks the rest. A log of commands begins anew behind each snapshot, so its frames are its own:
+// it gets the commands, out of frames that are checked here.
+func (j *Journal) Received(buf []byte, first uint64) ([]*raft.Log, error) {
 	var all []*raft.Log
 	for len(buf) > 0 {
 		if len(buf) < frameHeaderBytes {
@@ -125,6 +127,15 @@ func SplitFrames(buf []byte, first uint64) ([]*raft.Log, error) {
 			return nil, fmt.Errorf("%w: entry %d has no whole frame", ErrDamagedFrame, first+uint64(len(all)))
 		}
 		l := &raft.Log{Index: h.index, Term: h.term, Type: h.typ.raft(), Extensions: buf[:h.length:h.length]}
+		if j.o.Commands {
+			if err := checkReceived([]*raft.Log{l}); err != nil {
+				return nil, err
+			}
+			if h.typ == frameBatches {
+				return nil, fmt.Errorf("%w: entry %d has batches and no command", ErrDamagedFrame, h.index)
+			}
+			l.Data, l.Extensions = buf[frameHeaderBytes:frameHeaderBytes+h.count:frameHeaderBytes+h.count], nil
+		}
 		if h.typ == frameConfig { // raft looks into it
 			l.Data = bytes.Clone(buf[frameHeaderBytes : frameHeaderBytes+h.count])
 		}

@@ -54,7 +54,7 @@ func TestFramesTravelUnchanged(t *testing.T) {
 				}
 				buf := bytes.Join(f.Pieces, nil)
 				f.Release()
-				got, err := storage.SplitFrames(buf, logs[at].Index)
+				got, err := other.Received(buf, logs[at].Index)
 				must(t, err)
 				if len(got) != f.Count || len(buf) != f.Bytes {
 					t.Fatalf("%s: %d entries of %d bytes were split into %d of %d", name, f.Count, f.Bytes, len(got), len(buf))
@@ -106,7 +106,7 @@ func TestADamagedFrameDoesNotEndTheJournal(t *testing.T) {
 	received := func(i uint64) *raft.Log {
 		frame, err := l.Frame(i)
 		must(t, err)
-		logs, err := storage.SplitFrames(frame, i)
+		logs, err := other.Received(frame, i)
 		must(t, err)
 		return logs[0]
 	}
@@ -127,7 +127,44 @@ func TestADamagedFrameDoesNotEndTheJournal(t *testing.T) {
 	}
 }
 
-func FuzzSplitFrames(f *testing.F) {
+// A log of commands takes the commands out of the frames of another one, wherever that one has them.
+func TestACommandLogTakesCommandsFromAnyPosition(t *testing.T) {
+	t.Parallel()
+	open := func() *storage.Journal {
+		j, err := storage.Open("j", storage.Options{FS: vfs.NewMem(), Commands: true})
+		must(t, err)
+		return j
+	}
+	one, other := open(), open()
+	defer one.Close()
+	defer other.Close()
+	for i := uint64(1); i <= 9; i++ {
+		must(t, one.StoreLog(&raft.Log{Index: i, Term: 1, Type: raft.LogCommand, Data: bytes.Repeat([]byte{byte(i)}, int(i)*10)}))
+	}
+	f, err := one.Frames(sentLogs(t, one, 5, 9), math.MaxInt)
+	must(t, err)
+	buf := bytes.Join(f.Pieces, nil)
+	f.Release()
+	got, err := other.Received(buf, 5)
+	must(t, err)
+	must(t, other.StoreLogs(got))
+	for i := uint64(5); i <= 9; i++ {
+		var l raft.Log
+		must(t, other.GetLog(i, &l))
+		if !bytes.Equal(l.Data, bytes.Repeat([]byte{byte(i)}, int(i)*10)) {
+			t.Errorf("command %d is %v", i, l.Data)
+		}
+	}
+	for at := range buf {
+		buf[at] ^= 1
+		if _, err := other.Received(buf, 5); !errors.Is(err, storage.ErrDamagedFrame) {
+			t.Fatalf("byte %d changed: got %v", at, err)
+		}
+		buf[at] ^= 1
+	}
+}
+
+func FuzzReceivedFrames(f *testing.F) {
 	j, err := storage.Open(f.TempDir(), storage.Options{})
 	must(f, err)
 	defer j.Close()
@@ -142,7 +179,7 @@ func FuzzSplitFrames(f *testing.F) {
 	f.Add(seed[:len(seed)-1], uint64(1))
 	f.Add(bytes.Repeat([]byte{0xff}, 200), uint64(0))
 	f.Fuzz(func(t *testing.T, buf []byte, first uint64) {
-		logs, err := storage.SplitFrames(buf, first)
+		logs, err := j.Received(buf, first)
 		if err != nil {
 			return
 		}

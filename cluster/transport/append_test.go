@@ -139,10 +139,7 @@ func TestIdleAppendsGoAsHeartbeats(t *testing.T) {
 		t.Errorf("%d appends were folded, want 2", got)
 	}
 	must(t, gb.Close())
-	anew, err := b.Group(group)
-	must(t, err)
-	defer anew.Close()
-	f = follow(t, anew, nil)
+	f = follow(t, openGroup(t, b), nil)
 	if err := send(appendOf(logs, 2, 2)); err == nil {
 		t.Error("an instance that does not know the commit index took a heartbeat for it")
 	}

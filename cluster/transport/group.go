@@ -12,9 +12,11 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// Source is where the frames of a group's entries are: its journal.
-type Source interface {
+// Journal is what the transport needs of a group's journal: the frames of entries to send, and entries out of received
+// frames.
+type Journal interface {
 	Frames(logs []*raft.Log, maxBytes int) (*storage.Frames, error)
+	Received(frames []byte, first uint64) ([]*raft.Log, error)
 }
 
 // Group is the transport of one raft group. Raft closes it when it shuts down. It is safe for concurrent use.
@@ -42,8 +44,8 @@ type Group struct {
 
 // binding is what the owner of a group tells of it.
 type binding struct {
-	source Source
-	voters func() []raft.ServerID
+	journal Journal
+	voters  func() []raft.ServerID
 }
 
 var (
@@ -52,7 +54,7 @@ var (
 	_ raft.WithClose   = (*Group)(nil)
 )
 
-// Group opens the transport of a group. It has to be bound before raft can send entries, and closed, which raft does
+// Group opens the transport of a group. It has to be bound before entries can be sent or received, and closed, which raft does
 // when it shuts down. The error is ErrClosed or ErrGroupExists.
 func (t *Transport) Group(id GroupID) (*Group, error) {
 	g := &Group{
@@ -75,10 +77,10 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 	return g, nil
 }
 
-// Bind says where the group's frames are, and who its voters are, which is asked when a leader's node has died. voters
+// Bind says which journal the group has, and who its voters are, which is asked when a leader's node has died. voters
 // must not wait for raft.
-func (g *Group) Bind(source Source, voters func() []raft.ServerID) {
-	g.bound.Store(&binding{source, voters})
+func (g *Group) Bind(journal Journal, voters func() []raft.ServerID) {
+	g.bound.Store(&binding{journal, voters})
 }
 
 // Close implements raft.WithClose. Requests of peers that are waiting are answered as for a group that is not there.

@@ -144,6 +144,10 @@ func openGroup(t testing.TB, tr *transport.Transport) *transport.Group {
 	g, err := tr.Group(group)
 	must(t, err)
 	t.Cleanup(func() { _ = g.Close() })
+	j, err := storage.Open("journal", storage.Options{FS: vfs.NewMem()})
+	must(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+	g.Bind(j, nil)
 	return g
 }
 

@@ -193,7 +193,7 @@ func (g *Group) beats() {
 // to the main goroutine like any other request.
 func (g *Group) beat(p pulseIn) {
 	in := &inbound{from: p.from, seq: p.seq, beat: true}
-	req := &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term, Leader: []byte(p.from.node)}
+	req := &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}
 	in.command = req
 	handler := g.heartbeat.Load()
 	if handler == nil || p.term > g.term.Load() {

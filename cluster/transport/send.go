@@ -147,7 +147,7 @@ func (g *Group) frames(logs []*raft.Log) (*storage.Frames, error) {
 	if b == nil {
 		return nil, errors.New("the group's journal is not known yet")
 	}
-	f, err := b.source.Frames(logs, chunkBytes)
+	f, err := b.journal.Frames(logs, chunkBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading the frame of entry %d to send it: %w", logs[0].Index, err)
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/daybook-data/daybook/storage"
 )
 
 // maxPartial bounds the requests that are under way in several frames on a connection, and the snapshots.
@@ -131,7 +129,7 @@ func (s *served) take(h header, body []byte) error {
 		var command any = &raft.RequestPreVoteRequest{RPCHeader: s.header(), Term: term, LastLogIndex: index, LastLogTerm: lastTerm}
 		if h.kind == kindVote {
 			command = &raft.RequestVoteRequest{
-				RPCHeader: s.header(), Term: term, Candidate: []byte(s.node), LastLogIndex: index, LastLogTerm: lastTerm,
+				RPCHeader: s.header(), Term: term, LastLogIndex: index, LastLogTerm: lastTerm,
 				LeadershipTransfer: h.flags&flagTransfer != 0,
 			}
 		}
@@ -198,7 +196,7 @@ func (s *served) takeAppend(h header, r *bufio.Reader) error {
 	b := bodyReader{fixed[:]}
 	p := &partial{group: b.group()}
 	p.req = raft.AppendEntriesRequest{
-		RPCHeader: s.header(), Term: b.u64(), Leader: []byte(s.node),
+		RPCHeader: s.header(), Term: b.u64(),
 		PrevLogEntry: b.u64(), PrevLogTerm: b.u64(), LeaderCommitIndex: b.u64(),
 	}
 	p.total = int(b.u32())
@@ -264,16 +262,32 @@ func (s *served) deliverAppend(seq uint64, p *partial) {
 		return
 	}
 	in := &inbound{from: s, seq: seq, command: &p.req, buf: p.buf, held: int64(p.total)}
-	var err error
-	if p.req.Entries, err = storage.SplitFrames(*p.buf, p.req.PrevLogEntry+1); err == nil {
-		err = checkEntries(&p.req)
-	}
-	if err != nil {
-		in.reply(answer{status: statusFailed, text: err.Error()})
+	if a := s.unpack(p); a.status != statusOK {
+		in.reply(a)
 		in.free(s.t)
 		return
 	}
 	s.deliver(p.group, in)
+}
+
+// unpack makes entries of the frames.
+func (s *served) unpack(p *partial) answer {
+	g := s.t.group(p.group)
+	if g == nil {
+		return answer{status: statusNoGroup}
+	}
+	b := g.bound.Load()
+	if b == nil {
+		return answer{status: statusNoGroup}
+	}
+	var err error
+	if p.req.Entries, err = b.journal.Received(*p.buf, p.req.PrevLogEntry+1); err == nil {
+		err = checkEntries(&p.req)
+	}
+	if err != nil {
+		return answer{status: statusFailed, text: err.Error()}
+	}
+	return answer{status: statusOK}
 }
 
 // checkEntries refuses entries that the leader cannot have meant: its log was cut while they were on their way out.

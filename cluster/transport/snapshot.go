@@ -125,7 +125,7 @@ func (s *served) takeSnapshot(h header, body []byte) error {
 	r := bodyReader{body}
 	group := r.group()
 	req := &raft.InstallSnapshotRequest{
-		RPCHeader: s.header(), Leader: []byte(s.node), Term: r.u64(), LastLogIndex: r.u64(), LastLogTerm: r.u64(),
+		RPCHeader: s.header(), Term: r.u64(), LastLogIndex: r.u64(), LastLogTerm: r.u64(),
 		ConfigurationIndex: r.u64(), Size: int64(r.u64()), SnapshotVersion: raft.SnapshotVersion(r.u32()),
 	}
 	req.Configuration = slices.Clone(r.b)
