@@ -86,7 +86,7 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{}
-	g.queue.init(o.QueueBytes)
+	g.queue.init(o.QueueBytes, o.Transport == nil)
 	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}

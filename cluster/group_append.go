@@ -18,6 +18,9 @@ const (
 	// inFlight is how many proposals raft has at a time. While all are on their way the queue fills, and the next
 	// proposals are larger: that is the group commit.
 	inFlight = 8
+	// worthBytes is what a proposal of a group of one must carry to be made while another is on its way: raft stores
+	// one after the other there, so whatever is smaller is better off growing until then.
+	worthBytes = 256 << 10
 	// mostAtOnce bounds what a proposal makes room for before it is known how many batches fit.
 	mostAtOnce = 512
 )
@@ -85,9 +88,12 @@ type appending struct {
 type queue struct {
 	limit int64
 	room  *semaphore.Weighted
+	alone bool // the group has one member
 
 	mu      sync.Mutex
 	waiting []*appending // guarded by mu
+	bytes   int          // of what waits; guarded by mu
+	out     int          // proposals on their way; guarded by mu
 	closed  bool         // guarded by mu
 	wake    chan struct{}
 
@@ -105,8 +111,8 @@ type sentProposal struct {
 	withdraw func() // gives the journal's part of it up
 }
 
-func (q *queue) init(limit int64) {
-	q.limit, q.room = limit, semaphore.NewWeighted(limit)
+func (q *queue) init(limit int64, alone bool) {
+	q.limit, q.room, q.alone = limit, semaphore.NewWeighted(limit), alone
 	q.wake = make(chan struct{}, 1)
 	q.sent = make(chan *sentProposal, inFlight-1) // and the one that the completer waits for
 }
@@ -122,12 +128,24 @@ func (q *queue) add(ctx context.Context, a *appending, closedErr func() error) e
 		return closedErr()
 	}
 	q.waiting = append(q.waiting, a)
+	q.bytes += int(a.bytes)
+	worth := q.worth()
 	q.mu.Unlock()
+	if worth {
+		q.ring()
+	}
+	return nil
+}
+
+// worth says whether a proposal should be made of what waits. The caller holds mu.
+func (q *queue) worth() bool { return !q.alone || q.out == 0 || q.bytes >= worthBytes || q.closed }
+
+// ring wakes propose.
+func (q *queue) ring() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // close ends the queue: what waits is answered with ErrGroupClosed, what is proposed with what comes of it.
@@ -135,10 +153,7 @@ func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.ring()
 	q.running.Wait()
 }
 
@@ -170,15 +185,23 @@ func (q *queue) propose(m *member) {
 	}
 }
 
-// take removes the batches of the next proposal from the queue; when it is closed, all there are.
+// take removes the batches of the next proposal from the queue, none if it is not time for one; when the queue is closed,
+// all there are.
 func (q *queue) take() (p *sentProposal, closed bool) {
 	p = &sentProposal{}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.worth() {
+		return p, false
+	}
 	if n := min(len(q.waiting), mostAtOnce); n > 0 { // appends of one batch are the ones that come in numbers
 		p.Batches, p.owners = make([]*storage.Batch, 0, n), make([]*appending, 0, n)
 	}
+	if len(q.waiting) > 0 || q.closed {
+		q.out++
+	}
 	size := 0
+	defer func() { q.bytes -= size }()
 	for len(q.waiting) > 0 {
 		a := q.waiting[0]
 		for len(a.batches) > 0 {
@@ -240,6 +263,7 @@ func (q *queue) complete() {
 	for p := range q.sent {
 		err := appendErr(p.future.Error())
 		p.withdraw()
+		q.answered()
 		for i, b := range p.Batches {
 			a := p.owners[i]
 			if err != nil {
@@ -250,6 +274,17 @@ func (q *queue) complete() {
 				a.done(a.err)
 			}
 		}
+	}
+}
+
+// answered notes that a proposal is no longer on its way: it is time for the next one, if any waits.
+func (q *queue) answered() {
+	q.mu.Lock()
+	q.out--
+	more := len(q.waiting) > 0
+	q.mu.Unlock()
+	if more {
+		q.ring()
 	}
 }
 
