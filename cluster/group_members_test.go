@@ -21,16 +21,23 @@ var testGroup = transport.GroupID{15: 1}
 
 // members are the members of one group, on nodes of their own.
 type members struct {
-	t      *testing.T
-	net    *network
-	opts   storage.Options
-	peers  []raft.Server
-	groups map[string]*cluster.Group
-	dirs   map[string]string
+	t       *testing.T
+	net     *network
+	timeout time.Duration
+	opts    storage.Options
+	peers   []raft.Server
+	groups  map[string]*cluster.Group
+	dirs    map[string]string
 }
 
 func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
-	m := &members{t: t, opts: o, groups: map[string]*cluster.Group{}, dirs: map[string]string{}}
+	return startPatient(t, time.Second, o, ids...)
+}
+
+// startPatient is startMembers with another timeout than a second: a busy machine makes a leader lose its lead, which is
+// half of that.
+func startPatient(t *testing.T, timeout time.Duration, o storage.Options, ids ...string) *members {
+	m := &members{t: t, timeout: timeout, opts: o, groups: map[string]*cluster.Group{}, dirs: map[string]string{}}
 	m.net = newNetwork(t, transport.Options{Silence: time.Second, Timeout: time.Second})
 	for _, id := range ids {
 		m.peers = append(m.peers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
@@ -48,7 +55,7 @@ func (m *members) start(id string, peers []raft.Server) {
 	}
 	tr, err := m.net.start(id).Group(testGroup)
 	must(m.t, err)
-	m.groups[id] = openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: time.Second, Journal: m.opts})
+	m.groups[id] = openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: m.timeout, Journal: m.opts})
 }
 
 // stop ends a node.

@@ -140,7 +140,7 @@ func TestAOneWayPartitionIsSurvived(t *testing.T) {
 // A follower behind a slow wire delays nobody, and has everything once the wire is fast again.
 func TestASlowFollowerDoesNotWedge(t *testing.T) {
 	t.Parallel()
-	m := startMembers(t, storage.Options{}, "a", "b", "c")
+	m := startPatient(t, 4*time.Second, storage.Options{}, "a", "b", "c")
 	leader := m.leader("")
 	slow := m.others(leader)[0]
 	m.net.wire(leader, slow).slow(2*time.Millisecond, 2<<20)
@@ -165,7 +165,7 @@ func TestASlowFollowerDoesNotWedge(t *testing.T) {
 // The largest entry there can be goes through, between others, to all.
 func TestTheLargestBatchIsReplicated(t *testing.T) {
 	t.Parallel()
-	m := startMembers(t, storage.Options{}, "a", "b", "c")
+	m := startPatient(t, 3*time.Second, storage.Options{}, "a", "b", "c")
 	leader := m.leader("")
 	large := string(bytes.Repeat([]byte("large"), (storage.MaxBatchBytes-200)/5))
 	for i := range 3 {
@@ -179,7 +179,7 @@ func TestTheLargestBatchIsReplicated(t *testing.T) {
 // A follower that was away for long catches up by whole requests of many entries.
 func TestARestartedFollowerCatchesUp(t *testing.T) {
 	t.Parallel()
-	m := startMembers(t, storage.Options{SegmentBytes: 4 << 20}, "a", "b", "c")
+	m := startPatient(t, 3*time.Second, storage.Options{SegmentBytes: 4 << 20}, "a", "b", "c")
 	leader := m.leader("")
 	away := m.others(leader)[0]
 	m.append(leader, 5, "before")

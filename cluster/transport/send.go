@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/semaphore"
@@ -19,14 +21,17 @@ const (
 )
 
 // flow is the room there is for a group's entries on the way to a peer.
-type flow struct{ bytes, requests *semaphore.Weighted }
+type flow struct {
+	bytes, requests *semaphore.Weighted
+	answered        atomic.Int64 // when the last answer came, ns: while there are any, a request further back is not late
+}
 
 func (g *Group) flow(peer string) *flow {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.flows[peer]
 	if f == nil {
-		f = &flow{semaphore.NewWeighted(flowBytes), semaphore.NewWeighted(flowRequests)}
+		f = &flow{bytes: semaphore.NewWeighted(flowBytes), requests: semaphore.NewWeighted(flowRequests)}
 		g.flows[peer] = f
 	}
 	return f
@@ -176,7 +181,14 @@ func (a *appending) send(prev, prevTerm uint64, frames *storage.Frames) error {
 		return errors.New("a part was not accepted")
 	}
 	// Released at the answer, not when written: what the peer has not stored it may have to hold.
-	seq, err := a.s.open(&call{done: func(got answer, err error) { leave(); a.finish(got, err) }}, queueTimes*g.t.o.Timeout)
+	f := g.flow(p.id)
+	seq, err := a.s.open(&call{flow: f, done: func(got answer, err error) {
+		if err == nil {
+			f.answered.Store(time.Now().UnixNano())
+		}
+		leave()
+		a.finish(got, err)
+	}}, queueTimes*g.t.o.Timeout)
 	if err != nil {
 		frames.Release()
 		leave()

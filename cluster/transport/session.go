@@ -32,6 +32,7 @@ type session struct {
 // call is a request that waits for its answer.
 type call struct {
 	deadline time.Time           // guarded by session.mu
+	flow     *flow               // of an append
 	taken    func(n int)         // the peer read n bytes of the snapshot; may be nil
 	done     func(answer, error) // called once, by the goroutine that has the outcome; must not block
 }
@@ -193,7 +194,7 @@ func (s *session) expire(now time.Time) {
 	var late []*call
 	s.mu.Lock()
 	for seq, c := range s.calls {
-		if now.After(c.deadline) {
+		if now.After(c.deadline) && (c.flow == nil || now.Sub(time.Unix(0, c.flow.answered.Load())) > s.peer.t.o.Timeout) {
 			delete(s.calls, seq)
 			late = append(late, c)
 		}
