@@ -64,6 +64,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer closing(st.close, &err)
+	defer raiseHeap()()
 	if err := ensureUsers(ctx, st.node, f.Users); err != nil {
 		return err
 	}
