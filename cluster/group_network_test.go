@@ -202,12 +202,12 @@ func TestARestartedFollowerCatchesUp(t *testing.T) {
 
 // manyGroups are groups that all have a member on each of three nodes.
 type manyGroups struct {
-	t      *testing.T
+	t      testing.TB
 	net    *network
 	groups map[string][]*cluster.Group // by node
 }
 
-func startMany(t *testing.T, n int) *manyGroups {
+func startMany(t testing.TB, n int) *manyGroups {
 	m := &manyGroups{t: t, net: newNetwork(t, transport.Options{}), groups: map[string][]*cluster.Group{}}
 	ids := []string{"a", "b", "c"}
 	var peers []raft.Server

@@ -12,7 +12,7 @@ import (
 // network is the loopback interface with a wire from each node to each other that a test can cut, slow down, or make
 // swallow what is sent in one direction.
 type network struct {
-	t      *testing.T
+	t      testing.TB
 	o      transport.Options // for all nodes
 	places map[string]*place
 	wires  map[[2]string]*wire // from the node that connects to the one that listens
@@ -24,7 +24,7 @@ type place struct {
 	address string
 }
 
-func newNetwork(t *testing.T, o transport.Options) *network {
+func newNetwork(t testing.TB, o transport.Options) *network {
 	o.Cluster = "test"
 	n := &network{t: t, o: o, places: map[string]*place{}, wires: map[[2]string]*wire{}}
 	t.Cleanup(func() {
@@ -109,7 +109,7 @@ func (n *network) rejoin(id string)  { n.each(id, func(w *wire) { w.swallow(fals
 
 // wire forwards connections.
 type wire struct {
-	t      *testing.T
+	t      testing.TB
 	target string
 
 	mu        sync.Mutex // guards all below
