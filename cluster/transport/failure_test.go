@@ -188,7 +188,8 @@ func TestHeartbeatsOfAWindowShareAFrame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newPipes()
-		a, b := n.node(t, "a", transport.Options{Silence: -1}), n.node(t, "b", transport.Options{Silence: -1})
+		o := transport.Options{Silence: -1, Window: 10 * time.Millisecond}
+		a, b := n.node(t, "a", o), n.node(t, "b", o)
 		defer a.Close()
 		defer b.Close()
 		a.SetPeer("b", "b")

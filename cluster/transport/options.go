@@ -28,7 +28,7 @@ type Options struct {
 	Authenticate func(node string, state tls.ConnectionState) error
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
-	// Window is how long a heartbeat waits for others to the same peer: 10 ms by default; answers wait a fifth of it.
+	// Window is how long a heartbeat waits for others to the same peer: 20 ms by default; answers wait a fifth of it.
 	Window time.Duration
 	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
 	Silence time.Duration
@@ -55,7 +55,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	setDefault(&o.Timeout, 2*time.Second)
-	setDefault(&o.Window, 10*time.Millisecond)
+	setDefault(&o.Window, 20*time.Millisecond)
 	setDefault(&o.Silence, 2*time.Second)
 	setDefault(&o.Stagger, 300*time.Millisecond)
 	if o.ReceiveBytes == 0 {
