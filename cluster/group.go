@@ -87,8 +87,11 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	}
 	g := &Group{}
 	g.queue.init(o.QueueBytes, o.Transport == nil)
-	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j}, journalConfig(o)); err != nil {
+	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j, alone: o.Transport == nil}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
+	}
+	if o.Transport == nil {
+		j.Commit(g.raft.AppliedIndex()) // the state machine hears of commands only, and there may be none in the last segment
 	}
 	g.queue.run(&g.member)
 	g.retaining.Go(g.retainLoop)

@@ -14,8 +14,12 @@ import (
 // frontSnapshots is the snapshot store of a group whose log is the data. There is one snapshot, made up when it is
 // asked for: the state at the front of the log, once retention has removed something. It is small, and a replica that
 // gets it goes on with the log behind it.
+//
+// In a group of one, which nobody sends snapshots to, it is the state at the start of the last segment instead: what is
+// stored there is committed, and raft, which reads every entry behind the snapshot when it starts, is spared millions.
 type frontSnapshots struct {
 	journal *storage.Journal
+	alone   bool
 
 	mu       sync.Mutex
 	received map[string]*frontSink // by id, until restored; guarded by mu
@@ -28,6 +32,13 @@ func frontID(index, term uint64) string { return fmt.Sprintf("front-%d-%d", inde
 // List implements raft.SnapshotStore.
 func (s *frontSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	f := s.journal.Front()
+	if s.alone {
+		sealed := s.journal.Sealed()
+		// Whoever is alone with the log of a larger group cannot know what of it is committed.
+		if sealed.Index > f.Index && len(raft.DecodeConfiguration(sealed.Config).Servers) == 1 {
+			f = sealed
+		}
+	}
 	if f.Index == 0 {
 		return nil, nil
 	}

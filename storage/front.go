@@ -29,6 +29,14 @@ func (j *Journal) Front() Front {
 	}
 }
 
+// Sealed describes the place where the last segment started when the journal was opened; without the state for Reset.
+// All before it was on stable storage.
+func (j *Journal) Sealed() Front {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	return j.sealed
+}
+
 // Reset throws the log away and starts it anew behind the front that another replica sent. Segments go from the last
 // one, so that an interruption leaves a shorter log.
 func (j *Journal) Reset(state []byte) error {

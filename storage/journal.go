@@ -27,6 +27,7 @@ type Journal struct {
 	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
 	start     *startFile
 	tail      *tail // behind the last frame; addFrame and addBatch move it
+	sealed    Front // where the last segment started when the log was read
 	app       appender
 	justCut   bool // the end was cut, and nothing stored since
 	proposals proposals

@@ -14,6 +14,7 @@ type loadedLog struct {
 	tail    *tail
 	aborted []abortedIn // in the segment being read
 	alloc   int64       // size of the last segment's file
+	sealed  Front       // where the last segment starts
 }
 
 // loadLog reads the log of the segments with these bases: the sealed ones from their indexes where those can be
@@ -55,6 +56,8 @@ func loadLog(j *Journal, bases []uint64, durable uint64, clean bool) (l *loadedL
 		if i < len(bases)-1 {
 			err = l.loadSealed(j, seg, bases[i+1]) // 5
 		} else {
+			t := l.tail
+			l.sealed = Front{Position: t.pos, Index: t.index, Term: t.term, ConfigIndex: t.configIndex, Config: t.config}
 			err = l.loadLast(j, seg, durable, clean) // 6
 		}
 		if err != nil {

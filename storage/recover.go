@@ -100,7 +100,7 @@ func (j *Journal) install(l *loadedLog) error {
 	}
 	j.index = l.index
 	j.mu.Unlock()
-	j.tail = l.tail
+	j.tail, j.sealed = l.tail, l.sealed
 	j.app.aborted = l.aborted
 	j.space.setCurrent(last, l.alloc, j.o.Now())
 	j.durable.Store(l.tail.pos)
