@@ -32,6 +32,7 @@ type Group struct {
 
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
+	voted     atomic.Int64           // when a vote was last asked for, ns
 	term      atomic.Uint64          // the highest that raft has answered with
 	leader    atomic.Pointer[string] // the node whose append was last accepted; nil: none, or it is this one
 

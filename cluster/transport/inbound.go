@@ -63,6 +63,9 @@ func (g *Group) deliver(in *inbound) status {
 	case g.held+in.held > groupBytes || len(g.rpcs) == cap(g.rpcs) || len(g.waiting) == cap(g.waiting):
 		return statusBusy
 	}
+	if _, ok := in.command.(*raft.RequestVoteRequest); ok {
+		g.voted.Store(time.Now().UnixNano())
+	}
 	g.held += in.held
 	g.rpcs <- rpc // nobody else sends, so there is room
 	g.waiting <- in
@@ -240,13 +243,19 @@ func (t *Transport) failover(node string) {
 		t.o.Logger.Warn("a node is dead: its groups elect other leaders", "node", node, "groups", len(led))
 	}
 	t.running.Go(func() {
+		since := time.Now()
 		for rank := 0; len(waves) > 0; rank++ {
 			for _, g := range waves[rank] {
-				if g.ledBy(node) { // still: nobody else was elected since
+				switch {
+				case !g.ledBy(node): // somebody else was elected since
+				case g.voted.Load() > since.UnixNano(): // somebody else stands; two at once would split the votes
+					waves[rank+1] = append(waves[rank+1], g)
+				default:
 					g.stand()
 				}
 			}
 			delete(waves, rank)
+			since = time.Now() // who was put off is put off again only by who stands again
 			if len(waves) == 0 {
 				return
 			}

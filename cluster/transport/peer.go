@@ -27,7 +27,7 @@ type peer struct {
 	id     string
 	window *semaphore.Weighted
 	heard  atomic.Int64    // when the last bytes came, on whatever connection, ns; 0: never
-	moved  chan struct{}   // its address changed
+	moved  chan struct{}   // there is a reason to connect now
 	ctx    context.Context // ends when it is removed
 	remove context.CancelFunc
 
@@ -68,12 +68,17 @@ func (p *peer) move(address string) {
 	p.address = address
 	session := p.session
 	p.mu.Unlock()
+	p.look()
+	if session != nil {
+		session.end(errors.New("the node has another address now"))
+	}
+}
+
+// look makes the next try to connect come now.
+func (p *peer) look() {
 	select {
 	case p.moved <- struct{}{}:
 	default:
-	}
-	if session != nil {
-		session.end(errors.New("the node has another address now"))
 	}
 }
 

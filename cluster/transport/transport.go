@@ -191,7 +191,11 @@ func (t *Transport) serve(raw net.Conn) {
 	if t.served[key] == s {
 		delete(t.served, key)
 	}
+	peer := t.peers[h.node]
 	t.mu.Unlock()
+	if peer != nil {
+		peer.look() // it may be dead
+	}
 	if errors.Is(err, errProtocol) {
 		t.stats.broken.Add(1)
 		t.o.Logger.Error("a connection was ended: its node breaks the protocol", "node", h.node, "error", err)
