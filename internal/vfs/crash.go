@@ -37,6 +37,11 @@ func (d Doubt) String() string {
 func (m *Mem) Doubts() []Doubt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.doubts()
+}
+
+// doubts is Doubts for who holds mu.
+func (m *Mem) doubts() []Doubt {
 	var all []Doubt
 	for n, name := range m.nodes() {
 		for i := range n.pending {
@@ -92,6 +97,11 @@ func (m *Mem) nodes() map[*node]string {
 func (m *Mem) Crash(kept []Doubt) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.crash(kept)
+}
+
+// crash is Crash for who holds mu.
+func (m *Mem) crash(kept []Doubt) *Mem {
 	clone := NewMem()
 	maps.Copy(clone.dirs, m.dirs)
 	names := maps.Clone(m.durable)
@@ -125,13 +135,15 @@ func (m *Mem) Crash(kept []Doubt) *Mem {
 	return clone
 }
 
-// CrashClone is Crash with what rng picks of the doubts; nil picks nothing.
+// CrashClone is Crash with what rng picks of the doubts; nil picks nothing. Others may go on changing files meanwhile.
 func (m *Mem) CrashClone(rng *rand.Rand) *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var kept []Doubt
-	for _, d := range m.Doubts() {
+	for _, d := range m.doubts() {
 		if rng != nil && rng.Intn(2) == 0 {
 			kept = append(kept, d)
 		}
 	}
-	return m.Crash(kept)
+	return m.crash(kept)
 }
