@@ -16,14 +16,17 @@ const maxFile = 8 << 20
 
 // Load reads the file and decodes it into root. Its error is of type Problems
 // where the file could be read but is not right.
-func Load(path string, root Section) error { return load(path, root, false) }
+func Load(path string, root Section) error { return load(path, root, nil) }
 
-// LoadWithoutSecrets is Load for who only wants to look: it asks for no secret's value,
-// so that neither the environment nor the files of the one who runs the pipeline are
-// needed. Every secret that is given is set, to an empty text.
-func LoadWithoutSecrets(path string, root Section) error { return load(path, root, true) }
+// LoadForSecretsOf is Load for who only wants to look: of secrets it asks only for the
+// values of those in the named section of the file, so that the environment and the files
+// of the one who runs the pipeline are not needed for the others. Each of those that is
+// given is set, to an empty text.
+func LoadForSecretsOf(section, path string, root Section) error {
+	return load(path, root, func(key string) bool { return strings.HasPrefix(key, section+".") })
+}
 
-func load(path string, root Section, withoutSecrets bool) error {
+func load(path string, root Section, wanted func(key string) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading pipeline file: %w", err)
@@ -36,7 +39,7 @@ func load(path string, root Section, withoutSecrets bool) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("reading pipeline file: %s is larger than %s", path, showSize(maxFile))
 	}
-	return decode(&decoder{file: path, withoutSecrets: withoutSecrets}, data, root)
+	return decode(&decoder{file: path, wanted: wanted}, data, root)
 }
 
 // Decode decodes data into root; name stands for the file in problems.
@@ -80,9 +83,9 @@ func document(data []byte) (*yaml.Node, error) {
 
 // decoder walks the nodes and collects problems, so that all are reported at once.
 type decoder struct {
-	file           string
-	withoutSecrets bool // every secret decodes to an empty text
-	problems       Problems
+	file     string
+	wanted   func(key string) bool // which secrets are read, others are empty texts; nil: all
+	problems Problems
 }
 
 func (d *decoder) problem(n *yaml.Node, path, message string) {

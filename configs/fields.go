@@ -115,7 +115,7 @@ func (f *Fields) Secret(target *Secret, key, doc string, rules ...Rule) {
 	fd := f.list[len(f.list)-1]
 	whole := fd.decode
 	fd.decode = func(d *decoder, n *yaml.Node, path string) {
-		if !d.withoutSecrets {
+		if d.wanted == nil || d.wanted(path) {
 			whole(d, n, path)
 			return
 		}

@@ -53,7 +53,7 @@ func TestLookingAsksForNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := new(sample)
-		return s, configs.LoadWithoutSecrets(path, s)
+		return s, configs.LoadForSecretsOf("journal", path, s)
 	}
 	for _, secret := range []string{"{env: DAYBOOK_TEST_NOT_SET}", "{file: /nowhere/secret}"} {
 		if s, err := load(secret); err != nil || !s.Secret.IsSet() || s.Secret.Reveal() != "" {
@@ -62,6 +62,28 @@ func TestLookingAsksForNoSecret(t *testing.T) {
 	}
 	if _, err := load("hunter2"); err == nil || !strings.Contains(err.Error(), "does not stand in the file") {
 		t.Errorf("a secret in the file: got %v", err)
+	}
+}
+
+// vault is a section with a section with a secret.
+type vault struct{ door door }
+
+type door struct{ secret configs.Secret }
+
+func (v *vault) Fields(f *configs.Fields) { f.Sub(&v.door, "door", "A section.") }
+func (d *door) Fields(f *configs.Fields)  { f.Secret(&d.secret, "secret", "A secret.") }
+
+func TestTheSecretsOfTheWantedSectionAreRead(t *testing.T) {
+	t.Setenv("DAYBOOK_TEST_SECRET", "hunter2")
+	path := filepath.Join(t.TempDir(), "f.yaml")
+	if err := os.WriteFile(path, []byte("door: {secret: {env: DAYBOOK_TEST_SECRET}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for section, want := range map[string]string{"door": "hunter2", "doo": ""} {
+		var v vault
+		if err := configs.LoadForSecretsOf(section, path, &v); err != nil || v.door.secret.Reveal() != want {
+			t.Errorf("looking for those of %s: %v, %q", section, err, v.door.secret.Reveal())
+		}
 	}
 }
 

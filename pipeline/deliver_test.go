@@ -113,7 +113,16 @@ func (s *memorySink) Flush(_ context.Context, c pipeline.Checkpoint) error {
 	d.rows = append(d.rows, s.pending...)
 	s.pending = nil
 	if s.m.resume || s.m.rollAt > 0 {
-		c.Offsets = maps.Clone(c.Offsets)
+		// Those of partitions that another session had stay, as at any destination.
+		offsets := maps.Clone(c.Offsets)
+		if d.cursor != nil {
+			for p, o := range d.cursor.Offsets {
+				if _, ours := offsets[p]; !ours {
+					offsets[p] = o
+				}
+			}
+		}
+		c.Offsets = offsets
 		d.cursor = &c
 	}
 	return nil

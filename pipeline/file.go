@@ -36,11 +36,11 @@ func LoadFile(path string, kinds Kinds) (*File, error) {
 	return f, nil
 }
 
-// LookAtFile is LoadFile for who reads the journal but runs nothing: no secret's value is
-// asked for.
+// LookAtFile is LoadFile for who reads the journal but runs nothing: of secrets only those
+// of the journal are asked for.
 func LookAtFile(path string, kinds Kinds) (*File, error) {
 	f := NewFile(kinds)
-	if err := configs.LoadWithoutSecrets(path, f); err != nil {
+	if err := configs.LoadForSecretsOf("journal", path, f); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -50,7 +50,7 @@ func (in *ingest) resume(ctx context.Context, stream StreamInfo) (resumed, error
 	if err != nil {
 		return resumed{}, err
 	}
-	if err := in.readTail(ctx, &r, stream, from, ends); err != nil {
+	if err := in.readTail(ctx, &r, stream, from, starts, ends); err != nil {
 		return resumed{}, err
 	}
 	if !ok {
@@ -110,7 +110,7 @@ func (in *ingest) startSeen(ctx context.Context, r *resumed, stream StreamInfo, 
 
 // readTail takes in the source's own positions from the given offsets on, and the
 // greatest stamp of all writers.
-func (in *ingest) readTail(ctx context.Context, r *resumed, stream StreamInfo, from, ends map[int32]int64) error {
+func (in *ingest) readTail(ctx context.Context, r *resumed, stream StreamInfo, from, starts, ends map[int32]int64) error {
 	highest, err := in.journal.highestFrontier(ctx, stream)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (in *ingest) readTail(ctx context.Context, r *resumed, stream StreamInfo, f
 	}
 	// Where the tail is empty, the last record before it still has a stamp to go above.
 	for p, end := range ends {
-		if from[p] < end || end == 0 {
+		if from[p] < end || end <= starts[p] {
 			continue
 		}
 		k, err := in.journal.recordAt(ctx, Partition{Stream: stream.Name, Number: p}, end-1, end)

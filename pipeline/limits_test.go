@@ -288,6 +288,36 @@ func TestWorkersShareASink(t *testing.T) {
 	}
 }
 
+// A stream all of which has expired is where an idle source, or a monthly run, finds it.
+func TestASourceGoesOnWhereItsWholeStreamHasExpired(t *testing.T) {
+	for name, window := range map[string]time.Duration{"by position": 0, "by id": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t)
+			var emitted atomic.Int64
+			run := func(total int) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				w := worker(t, sourceFile(script{window: window, run: counting(total, &emitted)}), open(t, c), pipeline.WorkerOptions{Once: true})
+				if err := w.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run(10)
+			var o kadm.Offsets
+			o.AddOffset("numbers", 0, 10, -1)
+			if _, err := kadm.NewClient(rawClient(t, c)).DeleteRecords(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			run(15)
+			if got := contents(t, c, "numbers")[0]; len(got) != 5 || string(got[0].Value) != string(number(10).Value) {
+				t.Errorf("%d records came behind what had expired, want those from 10 to 14", len(got))
+			}
+		})
+	}
+}
+
 func checkNumbersOnce(t *testing.T, rows []pipeline.Delivery, want int) {
 	t.Helper()
 	seen := map[string]int{}

@@ -36,6 +36,18 @@ func markOf(c Checkpoint) (mark, error) {
 	return m, nil
 }
 
+// adopt takes over where another mark has come with a partition.
+func (m *mark) adopt(p Partition, at int64, state []byte) {
+	m.offsets[p] = at
+	if state == nil {
+		return
+	}
+	if m.states == nil {
+		m.states = map[Partition][]byte{}
+	}
+	m.states[p] = state
+}
+
 // cursorState is what a sink's offset commit carries beside the offset.
 type cursorState struct {
 	StreamID string `json:"stream_id"`

@@ -110,6 +110,12 @@ func (s *session) resume(ctx context.Context, from mark) (mark, error) {
 		return mark{}, err
 	}
 	maps.DeleteFunc(m.offsets, func(p Partition, _ int64) bool { return !s.owns(p) })
+	// A partition that the destination does not know was another worker's before.
+	for p, at := range from.offsets {
+		if _, known := m.offsets[p]; !known {
+			m.adopt(p, at, from.states[p])
+		}
+	}
 	return m, nil
 }
 

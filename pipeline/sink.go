@@ -42,7 +42,8 @@ type Roller interface {
 	Due(stamp int64) bool
 }
 
-// Resumer is a Sink whose destination holds the cursor.
+// Resumer is a Sink whose destination holds the cursor. Offsets of partitions that a
+// Flush does not name stay: another session, or another worker, had those.
 type Resumer interface {
 	Sink
 	// Resume returns the checkpoint last flushed; ok is false where there is none.
