@@ -2,10 +2,8 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -149,62 +147,6 @@ func (p *Peek) walk(w *walk, base uint64, problems *[]error) error {
 		*problems = (*problems)[:had]
 	}
 	return nil
-}
-
-// Records calls f with the records of a partition from an offset on, until it fails. Records are given as they were
-// stored, those of transactions that were aborted or are open too, but not those that a user has deleted. It ends with a
-// *DamageError at the first place that is not as it was written.
-func (p *Peek) Records(partition uint32, from int64, f func(Record) error) error {
-	w, err := openWalk(p.fsys, p.dir, true)
-	if err != nil {
-		return err
-	}
-	from = max(from, p.Starts[partition])
-	var walk walker
-	w.each = func(seg *segment, h *frameHeader, frame []byte) error {
-		at := frameHeaderBytes + h.dirBytes()
-		for i := range h.dirBytes() / dirEntryBytes {
-			d := entryAt(frame, i)
-			data := frame[at : at+int(d.length)]
-			at += int(d.length)
-			if d.partition != partition || d.baseOffset+int64(d.records) <= from || parseHeader(data).Control() {
-				continue
-			}
-			err := walk.each(parseHeader(data), data[batchHeaderBytes:], func(r *plainRecord) error {
-				if r.offset < from {
-					return nil
-				}
-				return f(r.own(partition, h.stamp))
-			})
-			if err != nil {
-				return fmt.Errorf("batch at offset %d of partition %d: %w", d.baseOffset, partition, err)
-			}
-		}
-		return nil
-	}
-	for i, base := range w.bases {
-		if i+1 < len(w.bases) && p.without(base, w.bases[i+1], partition, from) {
-			continue
-		}
-		var problems []error
-		if err := p.walk(w, base, &problems); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if len(problems) > 0 {
-			return problems[0]
-		}
-	}
-	return nil
-}
-
-// without says whether a sealed segment's index shows that it holds nothing of a partition from an offset on.
-func (p *Peek) without(base, end uint64, partition uint32, from int64) bool {
-	seg := &segment{base: base, path: filepath.Join(p.dir, segName(base))}
-	x, err := readIndex(p.fsys, seg)
-	if err != nil || seg.end() != end {
-		return false
-	}
-	return !slices.ContainsFunc(x.spans, func(e spanEntry) bool { return e.partition == partition && e.span.next > from })
 }
 
 // Commands calls f with the commands of a command log behind a raft index, in their order.

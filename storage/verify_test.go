@@ -124,3 +124,72 @@ func TestDamageIsReportedWhereItIsRead(t *testing.T) {
 		t.Errorf("%d offsets could not be read, want 2", failures)
 	}
 }
+
+// read returns the offsets of partition 0 from an offset on, and what is told of gaps before which offset.
+func read(t *testing.T, dir string, partition uint32, from int64, stop bool) (offsets []int64, gaps []storage.GapError, err error) {
+	t.Helper()
+	p, err := storage.OpenPeek(vfs.OS{}, dir)
+	must(t, err)
+	err = p.Records(partition, from, func(r storage.Record) error {
+		offsets = append(offsets, r.Offset)
+		return nil
+	}, func(g *storage.GapError) error {
+		gaps = append(gaps, *g)
+		if stop {
+			return g
+		}
+		return nil
+	})
+	return offsets, gaps, err
+}
+
+func TestAReaderStopsWhereRecordsAreMissing(t *testing.T) {
+	t.Parallel()
+	dir, _ := damaged(t)
+	var lost int64
+	for partition := range uint32(2) {
+		all, gaps, err := read(t, dir, partition, 0, false)
+		must(t, err)
+		if len(gaps) != 1 || gaps[0].To < 0 || int64(len(all))+gaps[0].To-gaps[0].From != 60 {
+			t.Fatalf("partition %d: %d records of 60, gaps %+v", partition, len(all), gaps)
+		}
+		g := gaps[0]
+		lost += g.To - g.From
+		some, _, err := read(t, dir, partition, 0, true)
+		var gap *storage.GapError
+		var damage *storage.DamageError
+		if !errors.As(err, &gap) || !errors.As(err, &damage) || damage.Offset == 0 || int64(len(some)) != g.From {
+			t.Errorf("partition %d: reading ends with %d records and %v; want %d, and where the damage is", partition, len(some), err, g.From)
+		}
+		if behind, _, err := read(t, dir, partition, g.To, true); err != nil || int64(len(behind)) != 60-g.To {
+			t.Errorf("partition %d: behind the damage are %d records, %v; want %d", partition, len(behind), err, 60-g.To)
+		}
+	}
+	if lost != 2 {
+		t.Errorf("a frame of 2 records is damaged, and %d are told of", lost)
+	}
+}
+
+func TestAReaderTellsOfMissingSegmentsAndOfDamageAtTheEnd(t *testing.T) {
+	t.Parallel()
+	dir, _ := damaged(t)
+	segments := files(t, dir, ".seg")
+	must(t, os.Remove(filepath.Join(dir, segments[1])))
+	all, gaps, err := read(t, dir, 0, 0, false)
+	if err != nil || len(gaps) != 1 || len(all) == 0 || int64(len(all))+gaps[0].To-gaps[0].From != 60 {
+		t.Errorf("without a segment: %d records, gaps %v, %v", len(all), gaps, err)
+	}
+	for _, s := range segments[2:] {
+		must(t, os.Remove(filepath.Join(dir, s)))
+	}
+	path := filepath.Join(dir, segments[0])
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[len(b)-200] ^= 4
+	b[1100] ^= 4
+	must(t, os.WriteFile(path, b, 0o644))
+	all, gaps, err = read(t, dir, 1, 0, true)
+	if err == nil || len(gaps) != 1 || int64(len(all)) != gaps[0].From {
+		t.Errorf("%d records, gaps %v, %v", len(all), gaps, err)
+	}
+}

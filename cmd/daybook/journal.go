@@ -69,11 +69,16 @@ func (c *cli) journalReadCommand() *cobra.Command {
 		Short: "Print a partition's records as lines of JSON, without a server",
 		Long: `Prints the records of a partition from an offset on, as they are stored: those of aborted
 transactions too. It only reads, and works beside a running server and on a disk that is
-mounted read-only. It ends with exit code 1 at the first damage.`,
+mounted read-only. It ends with exit code 1 at the first damage, and says what it cannot read;
+with --skip-damage it says so and goes on behind it.`,
 		Example: "  daybook journal read ./data --stream shop.changes --partition 0 --from 120 | head",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			o.Dir, o.Out = a[0], c.stdout
+			log, err := c.logger()
+			if err != nil {
+				return err
+			}
+			o.Dir, o.Out, o.Log = a[0], c.stdout, log
 			return node.ReadJournal(cmd.Context(), o)
 		},
 	}
@@ -81,6 +86,7 @@ mounted read-only. It ends with exit code 1 at the first damage.`,
 	cmd.Flags().Int32Var(&o.Partition, "partition", 0, "number of the partition")
 	cmd.Flags().Int64Var(&o.From, "from", 0, "offset to begin at")
 	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 0, "stop after this many records; 0 for no limit")
+	cmd.Flags().BoolVar(&o.SkipDamage, "skip-damage", false, "go on behind what cannot be read, and say what that is")
 	if err := cmd.MarkFlagRequired("stream"); err != nil {
 		panic(err) // the flag was defined above
 	}

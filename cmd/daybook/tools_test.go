@@ -193,7 +193,15 @@ func TestJournalRepairSaysWhatIsLostAndAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	daybook(t, exitFailed, "journal", "verify", dir)
-	text := daybook(t, exitFailed, "journal", "repair", dir)
+	text := daybook(t, exitFailed, "journal", "read", dir, "--stream", "shop")
+	if strings.Contains(text, `"offset":31`) || !strings.Contains(text, `"offset":29`) || !strings.Contains(text, "partition 0 cannot be read at offsets 30 to 30") || !strings.Contains(text, "at file offset") {
+		t.Errorf("read prints\n%s", text)
+	}
+	var out, told bytes.Buffer
+	if code := run(t.Context(), []string{"journal", "read", dir, "--stream", "shop", "--skip-damage"}, &out, &told); code != exitOK || lines(out.String()) != 49 || !strings.Contains(told.String(), "offsets 30 to 30") {
+		t.Errorf("read --skip-damage: exit code %d, %d records, and on stderr\n%s", code, lines(out.String()), &told)
+	}
+	text = daybook(t, exitFailed, "journal", "repair", dir)
 	for _, want := range []string{"lost of partition 0: offsets 30 to 49", "--yes", "quarantine-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -189,7 +190,10 @@ type ReadJournalOptions struct {
 	Partition int32
 	From      int64
 	Limit     int
-	Out       io.Writer
+	// SkipDamage goes on behind damage, and says in Log what is left out.
+	SkipDamage bool
+	Out        io.Writer
+	Log        *slog.Logger
 }
 
 // ReadJournal prints a partition's records from the files alone.
@@ -222,6 +226,13 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 		return err
 	}
 	printed := 0
+	gap := func(g *storage.GapError) error {
+		if !o.SkipDamage {
+			return fmt.Errorf("stream %s: %w (--skip-damage goes on behind it)", stream.Name, g)
+		}
+		o.Log.Warn("damage is skipped", "stream", stream.Name, "problem", g)
+		return nil
+	}
 	err = p.Records(uint32(o.Partition), o.From, func(r storage.Record) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -233,7 +244,7 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 			return errEnough
 		}
 		return nil
-	})
+	}, gap)
 	if errors.Is(err, errEnough) {
 		return nil
 	}
