@@ -29,15 +29,15 @@ func LoadForSecretsOf(section, path string, root Section) error {
 func load(path string, root Section, wanted func(key string) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("reading pipeline file: %w", err)
+		return fmt.Errorf("reading configuration: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return fmt.Errorf("reading pipeline file: %w", err)
+		return fmt.Errorf("reading configuration: %w", err)
 	}
 	if len(data) > maxFile {
-		return fmt.Errorf("reading pipeline file: %s is larger than %s", path, showSize(maxFile))
+		return fmt.Errorf("reading configuration: %s is larger than %s", path, showSize(maxFile))
 	}
 	return decode(&decoder{file: path, wanted: wanted}, data, root)
 }

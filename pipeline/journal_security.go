@@ -3,7 +3,6 @@ package pipeline
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 
@@ -32,34 +31,56 @@ func (t *JournalTLS) Fields(d *configs.Fields) {
 	d.String(&t.ServerName, "server_name", "", "Name that the brokers' certificates must carry, where it is not the host of their addresses.")
 }
 
-// Check wants certificate and key together.
+// Check wants certificate and key together, and files that can be read: else a worker would ask for them for ever.
 func (t *JournalTLS) Check(at *configs.At) {
+	if _, err := t.authorities(); err != nil {
+		at.Errorf("ca", "%v", err)
+	}
 	if (t.Cert == "") != (t.Key == "") {
 		at.Errorf("cert", "`cert` and `key` go together")
+	} else if _, err := t.certificates(); err != nil {
+		at.Errorf("cert", "%v", err)
 	}
 }
 
 // config returns what crypto/tls wants.
-func (t *JournalTLS) config() (*tls.Config, error) {
-	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("reading journal.tls.ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("journal.tls.ca holds no certificate in PEM form")
-		}
+func (t *JournalTLS) config() (c *tls.Config, err error) {
+	c = &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if c.RootCAs, err = t.authorities(); err != nil {
+		return nil, fmt.Errorf("journal.tls.ca: %w", err)
 	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("reading journal.tls.cert and journal.tls.key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	if c.Certificates, err = t.certificates(); err != nil {
+		return nil, fmt.Errorf("journal.tls.cert: %w", err)
 	}
 	return c, nil
+}
+
+// authorities are those that are trusted; nil stands for the system's.
+func (t *JournalTLS) authorities() (*x509.CertPool, error) {
+	if t.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", t.CA)
+	}
+	return pool, nil
+}
+
+// certificates are those that the client shows, if any.
+func (t *JournalTLS) certificates() ([]tls.Certificate, error) {
+	if t.Cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading it and its key: %w", err)
+	}
+	return []tls.Certificate{pair}, nil
 }
 
 // The values of JournalSASL.Mechanism.

@@ -27,9 +27,14 @@ func lookAt(path string) (*pipeline.File, error) {
 }
 
 func loaded(f *pipeline.File, err error) (*pipeline.File, error) {
+	return f, readable("pipeline", err)
+}
+
+// readable makes what keeps a file from being read an error of the configuration.
+func readable(kind string, err error) error {
 	var missing *fs.PathError
 	if errors.As(err, &missing) {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		return fmt.Errorf("%w: reading %s file: %w", ErrConfig, kind, missing)
 	}
-	return f, err
+	return err
 }

@@ -24,11 +24,11 @@ type ServerFile struct {
 }
 
 // LoadServerFile reads a server's file. The error is of type configs.Problems where the
-// file is there but not right.
+// file is there but not right, and ErrConfig where it is not there.
 func LoadServerFile(path string) (*ServerFile, error) {
 	f := &ServerFile{}
 	if err := configs.Load(path, f); err != nil {
-		return nil, err
+		return nil, readable("server", err)
 	}
 	return f, nil
 }

@@ -1,8 +1,6 @@
 package elasticsearch
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,13 +73,4 @@ func errorType(err error) string {
 		return e.cause.Type
 	}
 	return ""
-}
-
-// certificates returns a configuration that trusts these certificates only.
-func certificates(file string, pem []byte) (*tls.Config, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("ca_file " + file + " holds no certificate")
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }

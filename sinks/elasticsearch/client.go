@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/elastic/elastic-transport-go/v8/elastictransport"
@@ -47,16 +46,12 @@ func newClient(c *Config) (*client, error) {
 	if c.APIKey.IsSet() {
 		options = append(options, elastictransport.WithAPIKey(c.APIKey.Reveal()))
 	}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading ca_file: %w", err)
-		}
-		pool, err := certificates(c.CAFile, pem)
-		if err != nil {
-			return nil, err
-		}
-		transport.TLSClientConfig = pool
+	security, err := c.security()
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	if security != nil {
+		transport.TLSClientConfig = security
 	}
 	base, err := elastictransport.NewClient(options...)
 	if err != nil {

@@ -1,6 +1,8 @@
 package elasticsearch
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,6 +80,9 @@ func (c *Config) Check(at *configs.At) {
 	}
 	if _, err := c.indexBody(); err != nil {
 		at.Errorf("index_file", "%v", err)
+	}
+	if _, err := c.security(); err != nil {
+		at.Errorf("ca_file", "%v", err)
 	}
 }
 
@@ -210,4 +215,20 @@ func (c *Config) indexBody() (body indexBody, err error) {
 		return body, errors.New("more text follows the JSON object in " + c.IndexFile)
 	}
 	return body, nil
+}
+
+// security is how the nodes' certificates are judged; nil is as the system does.
+func (c *Config) security() (*tls.Config, error) {
+	if c.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", c.CAFile)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }

@@ -34,6 +34,8 @@ func TestConfigIsCheckedBeforeItRuns(t *testing.T) {
 		`{index: orders, password: {env: SINK_TEST_SECRET}}`:           "without `user`",
 		`{index: orders, index_file: /nowhere/index.json}`:             `no such file`,
 		`{index: orders, index_file: "` + bad + `"}`:                   `unknown field "aliases"`,
+		`{index: orders, ca_file: /nowhere/ca.pem}`:                    `ca_file: open /nowhere/ca.pem: no such file`,
+		`{index: orders, ca_file: "` + bad + `"}`:                      `holds no certificate`,
 	} {
 		err := configs.Decode("shop.yaml", []byte(yaml), new(elasticsearch.Config))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "shop.yaml:1:") {
