@@ -64,6 +64,7 @@ func (f *File) Check(at *configs.At) {
 	seen := map[string]bool{}
 	for i := range f.Sources {
 		f.checkName(at.Item("sources", i), seen, f.Sources[i].Name)
+		f.checkMemory(at.Item("sources", i), &f.Sources[i])
 	}
 	filledBy := map[string]string{}
 	for i := range f.Sinks {
@@ -80,6 +81,17 @@ func (f *File) checkName(at *configs.At, seen map[string]bool, name string) {
 		at.Errorf("name", "the name %q is taken: sources and sinks of a pipeline share one set of names", name)
 	}
 	seen[name] = true
+}
+
+// checkMemory refuses a stream that is kept for a shorter time than its source needs it.
+func (f *File) checkMemory(at *configs.At, s *SourceEntry) {
+	r, ok := s.Config.(Rememberer)
+	if !ok {
+		return
+	}
+	if need, kept := r.Remembers(), f.Journal.Retain.Time; kept > 0 && kept < need {
+		at.Errorf(s.Kind, "knows what it has stored for %s from its stream, but `journal.retain.time` keeps that for %s", need, kept)
+	}
 }
 
 func (f *File) checkClaims(at *configs.At, filledBy map[string]string, s *SinkEntry) {

@@ -41,8 +41,9 @@ type Journal struct {
 
 	// client serves what has no state of its own: metadata, offsets, and appends to
 	// Daybook's own streams (see append).
-	client *kgo.Client
-	admin  *kadm.Client
+	client  *kgo.Client
+	admin   *kadm.Client
+	trouble lastError
 
 	mu       sync.Mutex
 	ensured  map[string]bool     // own streams known to be there
@@ -83,7 +84,7 @@ func (j *Journal) newClient(more ...kgo.Opt) (*kgo.Client, error) {
 	o := []kgo.Opt{
 		kgo.SeedBrokers(j.options.Seeds...),
 		kgo.ClientID("daybook"),
-		kgo.WithLogger(kafkaLog{j.log}),
+		kgo.WithLogger(kafkaLog{j.log, &j.trouble}),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(30 * time.Second),
 		kgo.RetryBackoffFn(retryBackoff),
@@ -179,8 +180,34 @@ func (j *Journal) stamper(stream string) *stamper {
 }
 
 // kafkaLog passes on what the Kafka client has to say, one level down: it warns of
-// what it will retry by itself.
-type kafkaLog struct{ log *slog.Logger }
+// what it will retry by itself. The last error is kept for who finds that nothing moves.
+type kafkaLog struct {
+	log  *slog.Logger
+	last *lastError
+}
+
+// lastError is what the Kafka client complained of last.
+type lastError struct {
+	mu   sync.Mutex
+	text string
+	at   time.Time
+}
+
+func (l *lastError) note(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text, l.at = text, time.Now()
+}
+
+// since returns the error if it is not older than that.
+func (l *lastError) since(age time.Duration) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == "" || time.Since(l.at) > age {
+		return ""
+	}
+	return l.text
+}
 
 // Level implements kgo.Logger.
 func (k kafkaLog) Level() kgo.LogLevel { return kgo.LogLevelWarn }
@@ -190,6 +217,11 @@ func (k kafkaLog) Log(level kgo.LogLevel, message string, keyvals ...any) {
 	to := slog.LevelDebug
 	if level == kgo.LogLevelError {
 		to = slog.LevelWarn
+	}
+	for i := 0; i+1 < len(keyvals); i += 2 {
+		if keyvals[i] == "err" && keyvals[i+1] != nil {
+			k.last.note(fmt.Sprintf("%s: %v", message, keyvals[i+1]))
+		}
 	}
 	k.log.Log(context.Background(), to, "journal client", append([]any{"message", message}, keyvals...)...)
 }

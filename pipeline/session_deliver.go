@@ -101,7 +101,12 @@ func (s *session) boundary(ctx context.Context, stamp int64) error {
 
 // keepDead puts a record among the dead letters.
 func (s *session) keepDead(r *Record, reason string) error {
-	s.d.count.dead.Add(1)
+	n := s.d.count.dead.Add(1)
+	if time.Since(s.d.saidDead) > time.Minute {
+		s.d.saidDead = time.Now()
+		s.d.log.Warn("a record can't be delivered and is kept in the dead-letter stream", "record", fmt.Sprintf("%s/%d@%d", r.Stream, r.Partition, r.Offset),
+			"reason", reason, "kept in", DeadStream(s.d.pipeline, s.d.asideName), "so far", n)
+	}
 	s.out.keepAside(aside(DeadStream(s.d.pipeline, s.d.asideName), s.d.entry.Name, reason, r))
 	return nil
 }

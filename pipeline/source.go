@@ -104,6 +104,12 @@ type SourceConfig interface {
 	OpenSource(env SourceEnv) (Source, error)
 }
 
+// Rememberer is a SourceConfig whose source tells repeats by what its stream holds.
+type Rememberer interface {
+	// Remembers returns how long records must be kept for that; 0 where not at all.
+	Remembers() time.Duration
+}
+
 // SourceSpec is an entry in the list of the kinds of source.
 type SourceSpec struct {
 	Kind string // the key in the pipeline file

@@ -67,6 +67,14 @@ func (c *Config) Fields(d *configs.Fields) {
 	d.Sub(&c.TLS, "tls", "HTTPS; plain HTTP where this is missing.")
 }
 
+// Remembers implements pipeline.Rememberer.
+func (c *Config) Remembers() time.Duration {
+	if c.IDField == "" {
+		return 0
+	}
+	return c.DedupeWindow
+}
+
 // Fields declares the files of the certificate.
 func (t *TLSConfig) Fields(d *configs.Fields) {
 	d.String(&t.Cert, "cert", "", "File with the certificate chain, PEM. Read again when it changes.")

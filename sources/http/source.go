@@ -40,12 +40,7 @@ var (
 )
 
 // DedupeWindow returns how long ids are to be remembered; 0 without ids.
-func (s *Source) DedupeWindow() time.Duration {
-	if s.config.IDField == "" {
-		return 0
-	}
-	return s.config.DedupeWindow
-}
+func (s *Source) DedupeWindow() time.Duration { return s.config.Remembers() }
 
 // Addr returns the address that the source listens on, or an empty text while it
 // does not. It differs from the configured one where that has port 0.
