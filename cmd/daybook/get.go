@@ -29,7 +29,7 @@ any time and is made of what is there. Exit code 1 if no record has the key.`,
 			return node.Get(cmd.Context(), o)
 		},
 	}
-	journalFlags(cmd, &o.Where)
+	folderFlags(cmd, &o.Where)
 	cmd.Flags().StringVar(&o.Key, "key", "", "the key, exactly as it is stored")
 	cmd.Flags().BoolVar(&o.History, "history", false, "print all records of the key, the oldest first")
 	if err := cmd.MarkFlagRequired("key"); err != nil {

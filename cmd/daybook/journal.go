@@ -13,6 +13,7 @@ func (c *cli) journalCommand() *cobra.Command {
 		Use:   "journal",
 		Short: "Look at a journal on disk, without a server",
 	}
+	hasVerbs(cmd)
 	cmd.AddCommand(
 		c.journalListCommand(), c.journalReadCommand(), c.journalRepairCommand(),
 		&cobra.Command{

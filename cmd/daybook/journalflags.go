@@ -8,7 +8,12 @@ import (
 
 // journalFlags says which journal a verb that only reads is to look at.
 func journalFlags(cmd *cobra.Command, w *node.Where) {
-	cmd.Flags().StringVarP(&w.File, "file", "f", "", "pipeline file whose journal to use")
-	cmd.Flags().StringVar(&w.Dir, "dir", "", "folder of an embedded journal (default ./data, if neither --file nor --brokers is given)")
+	folderFlags(cmd, w)
 	cmd.Flags().StringSliceVar(&w.Brokers, "brokers", nil, "addresses of a Daybook server or a Kafka, host:port")
+}
+
+// folderFlags is journalFlags for a verb that needs the journal's files.
+func folderFlags(cmd *cobra.Command, w *node.Where) {
+	cmd.Flags().StringVarP(&w.File, "file", "f", "", "pipeline file whose journal to use")
+	cmd.Flags().StringVar(&w.Dir, "dir", "", "folder of an embedded journal (default ./data, if nothing else says where it is)")
 }

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -90,6 +91,7 @@ Exit codes: 0 ok, 1 failed at run time, 2 bad configuration, 3 environment not r
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	hasVerbs(root)
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
 	root.PersistentFlags().StringVar(&c.level, "log-level", "info", "debug, info, warn or error")
@@ -98,6 +100,27 @@ Exit codes: 0 ok, 1 failed at run time, 2 bad configuration, 3 environment not r
 		c.tailCommand(), c.streamsCommand(), c.statusCommand(), c.journalCommand(), c.getCommand(), c.benchCommand())
 	c.markStart(root)
 	return root
+}
+
+// hasVerbs makes a command that only has verbs refuse what is none of them, and print its help where none is given.
+// Cobra would print the help for both.
+func hasVerbs(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		near := cmd.SuggestionsFor(args[0])
+		if len(near) == 0 {
+			for _, verb := range cmd.Commands() {
+				if verb.IsAvailableCommand() {
+					near = append(near, verb.Name())
+				}
+			}
+		}
+		return fmt.Errorf("unknown command %q for %q: did you mean %s?", args[0], cmd.CommandPath(), strings.Join(near, ", "))
+	}
 }
 
 // markStart makes every verb below cmd note that it began.

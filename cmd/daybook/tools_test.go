@@ -273,3 +273,15 @@ func TestASourceAsksForAKeyIndex(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+// A pipeline that runs elsewhere is looked at through the brokers of its journal, whatever its file says of a folder.
+func TestStatusOfAJournalAtBrokers(t *testing.T) {
+	t.Parallel()
+	addr, stop := serve(t, t.TempDir())
+	defer stop()
+	fill(t, addr, "app.events", 5)
+	text := daybook(t, exitOK, "status", "-f", write(t, good), "--brokers", addr)
+	if !strings.Contains(text, "archive: 10 records behind") {
+		t.Errorf("status shows\n%s", text)
+	}
+}

@@ -69,6 +69,9 @@ type StatusOptions struct {
 // Status prints the state of a running worker's sources and sinks or, where none runs,
 // the cursors that the journal holds.
 func Status(ctx context.Context, o StatusOptions) error {
+	if len(o.Where.Brokers) > 0 {
+		return statusAt(ctx, o)
+	}
 	all, err := askStatus(ctx, o)
 	if err != nil {
 		return err
@@ -82,6 +85,17 @@ func Status(ctx context.Context, o StatusOptions) error {
 		return enc.Encode(all)
 	}
 	return printStatus(o.Out, all, time.Now())
+}
+
+// statusAt prints what the journal at some brokers holds of a pipeline.
+func statusAt(ctx context.Context, o StatusOptions) error {
+	switch {
+	case o.HTTP != "" || o.Where.Dir != "":
+		return fmt.Errorf("%w: --brokers is for what the journal there holds: give it without --http and --dir", ErrConfig)
+	case o.Where.File == "":
+		return fmt.Errorf("%w: --brokers says where the journal is, but not which pipeline's cursors to show: give --file as well", ErrConfig)
+	}
+	return cursors(ctx, o)
 }
 
 // askStatus asks the running worker; nil without an error is that none runs.

@@ -121,6 +121,9 @@ func cursors(ctx context.Context, o StatusOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(o.Where.Brokers) > 0 {
+		f.Journal.Dir, f.Journal.Brokers = "", o.Where.Brokers
+	}
 	j, done, err := beside(ctx, f.Journal, o.Log)
 	if err != nil {
 		return err
