@@ -92,10 +92,14 @@ func (r *reference) hasExample(path string) bool {
 	return false
 }
 
-// list writes one element for each choice.
+// list writes one element for each choice, behind a # where none of them has an example.
 func (r *reference) list(indent, path string, fd *field) {
 	r.comment(indent, fd.doc, "")
-	fmt.Fprintf(r, "%s%s:\n", indent, fd.key)
+	off := "#" // without an example an element would be empty, which is against its rules
+	if r.hasExample(path + "[]") {
+		off = ""
+	}
+	fmt.Fprintf(r, "%s%s%s:\n", indent, off, fd.key)
 	choices := []string{""}
 	for _, sub := range declared(fd.element()) {
 		if sub.kind == KindOneOf {
@@ -109,8 +113,9 @@ func (r *reference) list(indent, path string, fd *field) {
 		text := string(r.Bytes()[at:])
 		r.Truncate(at)
 		// The dash of the element goes where its first key is, behind the comments.
-		key := indent + "    " + declared(fd.element())[0].key
-		r.WriteString(strings.Replace(text, "\n"+key, "\n"+indent+"  - "+declared(fd.element())[0].key, 1))
+		key := off + declared(fd.element())[0].key
+		dash := strings.Replace("  - "+key, "- #", "#- ", 1)
+		r.WriteString(strings.Replace(text, "\n"+indent+"    "+key, "\n"+indent+dash, 1))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/node"
 	"github.com/daybook-data/daybook/pipeline"
 	"github.com/daybook-data/daybook/sinks"
 	"github.com/daybook-data/daybook/sources"
@@ -68,6 +69,34 @@ func TestTheReferenceLoadsAndHasEveryConnector(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the reference has %q, want %q", got, want)
+	}
+}
+
+// What one copies must load as it stands, and say what can be said of users once the # is off.
+func TestTheServersReferenceLoads(t *testing.T) {
+	t.Setenv("NAME", "value of the secret")
+	f, err := node.LoadServerFile("../../configs/server.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Listeners) != 1 || len(f.Users) != 0 || f.Authorization != nil {
+		t.Errorf("it has %d listeners and %d users, authorization %v; want 1, 0, none", len(f.Listeners), len(f.Users), f.Authorization)
+	}
+	text, err := os.ReadFile("../../configs/server.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := string(text)
+	for _, key := range []string{"users:", "- name:", "password:"} {
+		if strings.Count(given, "#"+key) != 1 {
+			t.Fatalf("there is no one #%s in\n%s", key, given)
+		}
+		given = strings.Replace(given, "#"+key, key, 1)
+	}
+	given = strings.Replace(given, `- name: ""`, "- name: ann", 1)
+	full := &node.ServerFile{}
+	if err := configs.Decode("server.yaml", []byte(given), full); err != nil || len(full.Users) != 1 || full.Users[0].Name != "ann" {
+		t.Errorf("with a user: %v, users %v", err, full.Users)
 	}
 }
 
