@@ -22,7 +22,8 @@ type Renewed struct {
 	warned  time.Time        // when it was last said that the new one can't be read
 }
 
-// Load reads a certificate's chain and its key from two files in PEM form.
+// Load reads a certificate's chain and its key from two files in PEM form. It warns where clients will refuse the
+// certificate for its time: that is no error, as a good one may be on its way.
 func Load(cert, key string, log *slog.Logger) (*Renewed, error) {
 	c := &Renewed{cert: cert, key: key, log: log}
 	if err := c.load(); err != nil {
@@ -45,7 +46,18 @@ func (c *Renewed) load() error {
 		return err
 	}
 	c.current, c.changed = &pair, info.ModTime()
+	c.warnOfTime(time.Now())
 	return nil
+}
+
+// warnOfTime says so where the certificate is not valid now.
+func (c *Renewed) warnOfTime(now time.Time) {
+	switch leaf := c.current.Leaf; {
+	case now.After(leaf.NotAfter):
+		c.log.Warn("the certificate has EXPIRED: clients will refuse it until its file holds a new one", "file", c.cert, "until", leaf.NotAfter)
+	case now.Before(leaf.NotBefore):
+		c.log.Warn("the certificate is not valid yet: clients will refuse it (is this machine's clock right?)", "file", c.cert, "from", leaf.NotBefore)
+	}
 }
 
 // Get returns the certificate for a handshake. While a new one can't be read (its
