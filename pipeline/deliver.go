@@ -30,7 +30,7 @@ type deliver struct {
 
 	condition condition
 	count     sinkCounters
-	saidDead  time.Time // when a dead letter was last logged
+	saidDead  time.Time                           // when a dead letter was last logged
 	opened    atomic.Pointer[Sink]                // the sink of the session last opened
 	cursor    atomic.Pointer[map[Partition]int64] // the last durable mark's offsets
 }
