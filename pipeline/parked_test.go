@@ -23,6 +23,10 @@ func (p parking) Run(ctx context.Context, from pipeline.Position, out pipeline.E
 
 func (p parking) Describe(at pipeline.Position) string { return "number " + string(at) }
 
+func (p parking) ParkedAt(at pipeline.Position) []pipeline.Parked {
+	return []pipeline.Parked{{What: "shop.orders", Since: string(at), Code: "no-key"}}
+}
+
 func (p parking) Report() pipeline.Report {
 	if !p.missing.Load() {
 		return pipeline.Report{}
@@ -36,7 +40,11 @@ func TestParkedPartsShow(t *testing.T) {
 	p := parking{script{run: endless}, &atomic.Bool{}}
 	p.missing.Store(true)
 	f := sourceFile(script{}, func(e *pipeline.SourceEntry) { e.Config = p })
-	w := worker(t, f, open(t, cluster(t)), pipeline.WorkerOptions{})
+	j := open(t, cluster(t))
+	if at, err := j.SourceCursor(t.Context(), f.Pipeline, &f.Sources[0]); err != nil || at.Position != "" || at.Parked != nil {
+		t.Errorf("before it has run the journal holds %+v of the source, %v", at, err)
+	}
+	w := worker(t, f, j, pipeline.WorkerOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -59,4 +67,8 @@ func TestParkedPartsShow(t *testing.T) {
 	})
 	cancel()
 	<-ended
+	at, err := j.SourceCursor(t.Context(), f.Pipeline, &f.Sources[0])
+	if err != nil || at.Position == "" || at.PositionText != "number "+string(at.Position) || len(at.Parked) != 1 || at.Parked[0].Since != string(at.Position) {
+		t.Errorf("of the source that has ended the journal holds %+v, %v", at, err)
+	}
 }

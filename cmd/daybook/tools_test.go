@@ -272,6 +272,21 @@ func TestASourceAsksForAKeyIndex(t *testing.T) {
 	}
 	cancel()
 	<-ended
+	var held []struct {
+		Pipeline string
+		Running  bool
+		Sources  []struct {
+			Source string
+			Ends   map[string]int64
+		}
+	}
+	text := daybook(t, exitOK, "status", "-f", file, "--json")
+	if err := json.Unmarshal([]byte(text), &held); err != nil || len(held) != 1 || held[0].Running || len(held[0].Sources) != 1 || held[0].Sources[0].Ends["0"] != 3 {
+		t.Errorf("%v in what status shows of what does not run\n%s", err, text)
+	}
+	if text := daybook(t, exitOK, "status", "-f", file); !strings.Contains(text, "app: position ") {
+		t.Errorf("status shows\n%s", text)
+	}
 }
 
 // A pipeline that runs elsewhere is looked at through the brokers of its journal, whatever its file says of a folder.

@@ -104,12 +104,17 @@ func sortedPartitions(m map[pipeline.Partition]int64) []pipeline.Partition {
 	})
 }
 
+// heldSource is what the journal holds of a source.
+type heldSource struct {
+	Source string `json:"source"`
+	pipeline.SourceCursor
+}
+
 // heldCursor is the cursor of a sink as the journal holds it.
 type heldCursor struct {
-	Sink    string                       `json:"sink"`
-	Cursor  map[pipeline.Partition]int64 `json:"cursor"`
-	Behind  int64                        `json:"behind"`
-	Running bool                         `json:"running"`
+	Sink   string                       `json:"sink"`
+	Cursor map[pipeline.Partition]int64 `json:"cursor"`
+	Behind int64                        `json:"behind"`
 }
 
 // cursors prints what the journal holds of a pipeline that does not run here.
@@ -129,23 +134,49 @@ func cursors(ctx context.Context, o StatusOptions) (err error) {
 		return err
 	}
 	defer closing(done, &err)
-	held := make([]heldCursor, len(f.Sinks))
+	h := held{Pipeline: f.Pipeline}
+	for i := range f.Sources {
+		at, err := j.SourceCursor(ctx, f.Pipeline, &f.Sources[i])
+		if err != nil && at.Position == "" {
+			return err
+		}
+		if err != nil {
+			o.Log.Warn("a source can't say what its position means", "source", f.Sources[i].Name, "error", err)
+		}
+		h.Sources = append(h.Sources, heldSource{f.Sources[i].Name, at})
+	}
 	for i := range f.Sinks {
 		at, behind, err := j.SinkCursor(ctx, f.Pipeline, &f.Sinks[i])
 		if err != nil {
 			return err
 		}
-		held[i] = heldCursor{Sink: f.Sinks[i].Name, Cursor: at, Behind: behind}
+		h.Sinks = append(h.Sinks, heldCursor{Sink: f.Sinks[i].Name, Cursor: at, Behind: behind})
 	}
 	if o.JSON {
-		return json.NewEncoder(o.Out).Encode(held)
+		return json.NewEncoder(o.Out).Encode([]held{h})
 	}
-	fmt.Fprintf(o.Out, "pipeline %s: no worker runs here; the journal holds\n", f.Pipeline)
-	for _, h := range held {
-		fmt.Fprintf(o.Out, "%s: %d records behind\n", h.Sink, h.Behind)
-		for _, p := range sortedPartitions(h.Cursor) {
-			fmt.Fprintf(o.Out, "%s: cursor %s@%d\n", h.Sink, p, h.Cursor[p])
+	h.print(o.Out)
+	return nil
+}
+
+// held is what the journal holds of a pipeline.
+type held struct {
+	Pipeline string       `json:"pipeline"`
+	Running  bool         `json:"running"` // false: no worker was asked
+	Sources  []heldSource `json:"sources"`
+	Sinks    []heldCursor `json:"sinks"`
+}
+
+func (h *held) print(out io.Writer) {
+	fmt.Fprintf(out, "pipeline %s: no worker runs here; the journal holds\n", h.Pipeline)
+	for _, s := range h.Sources {
+		fmt.Fprintf(out, "%s: position %s\n", s.Source, cmp.Or(s.PositionText, string(s.Position), "none yet"))
+		printReport(out, s.Source, &pipeline.Report{Parked: s.Parked})
+	}
+	for _, s := range h.Sinks {
+		fmt.Fprintf(out, "%s: %d records behind\n", s.Sink, s.Behind)
+		for _, p := range sortedPartitions(s.Cursor) {
+			fmt.Fprintf(out, "%s: cursor %s@%d\n", s.Sink, p, s.Cursor[p])
 		}
 	}
-	return nil
 }

@@ -117,6 +117,7 @@ func (r *rig) once() {
 
 // running is a source under way.
 type running struct {
+	from   pipeline.Position
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // valid once done is closed
@@ -129,7 +130,7 @@ func (r *rig) start(rng *rand.Rand) *running {
 	s := r.source(false)
 	from, out := r.journal.Start(rng, s)
 	ctx, cancel := context.WithCancel(r.t.Context())
-	run := &running{cancel: cancel, done: make(chan struct{}), source: s, out: out}
+	run := &running{cancel: cancel, done: make(chan struct{}), source: s, from: from, out: out}
 	go func() {
 		defer close(run.done)
 		run.err = s.Run(ctx, from, out)

@@ -105,11 +105,25 @@ func (r *reader) park(n tableName, stop *pipeline.StopError) {
 // parkedChanged makes a change of the list part of the next position, soon.
 func (r *reader) parkedChanged() {
 	r.moved, r.placed = true, time.Time{}
-	list := make([]pipeline.Parked, 0, len(r.parked))
-	for _, p := range r.parkedTables() {
+	r.see.setParked(toldOf(r.parkedTables()))
+}
+
+// toldOf is the list as people are told of it.
+func toldOf(tables []parkedTable) []pipeline.Parked {
+	list := make([]pipeline.Parked, 0, len(tables))
+	for _, p := range tables {
 		list = append(list, pipeline.Parked{What: p.DB + "." + p.Table, Since: p.At, At: p.Time, Code: p.Code, Why: p.Why, Fix: p.Fix})
 	}
-	r.see.setParked(list)
+	return list
+}
+
+// ParkedAt returns the tables that are parked at a position.
+func (s *Source) ParkedAt(p pipeline.Position) []pipeline.Parked {
+	r, err := decodeResume(p)
+	if err != nil {
+		return nil
+	}
+	return toldOf(r.Parked)
 }
 
 // parkedTables returns the list, sorted.

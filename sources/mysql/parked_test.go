@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/internal/services"
+	"github.com/daybook-data/daybook/pipeline"
 	"github.com/daybook-data/daybook/sources/sourcetest"
 )
 
@@ -41,9 +42,11 @@ func (r *rig) keepLog() *logText {
 }
 
 // parked returns the codes of the parked tables, as the status shows them.
-func (r *running) parked() string {
+func (r *running) parked() string { return codes(r.source.Report().Parked) }
+
+func codes(parked []pipeline.Parked) string {
 	var list []string
-	for _, p := range r.source.Report().Parked {
+	for _, p := range parked {
 		_, table, _ := strings.Cut(p.What, ".")
 		list = append(list, table+" "+p.Code)
 	}
@@ -117,6 +120,9 @@ func TestParkedTablesHoldOnlyThemselves(t *testing.T) {
 		r.reaches(run, "good")
 		if got, want := run.parked(), "bad no-primary-key, odd unsupported-column"; got != want {
 			t.Fatalf("parked after a restart: %q, want %q", got, want)
+		}
+		if got, want := codes(run.source.ParkedAt(run.from)), "bad no-primary-key, odd unsupported-column"; got != want {
+			t.Errorf("parked at the position it went on from: %q, want %q", got, want)
 		}
 		r.exec("ALTER TABLE bad ADD PRIMARY KEY (id)", "INSERT INTO bad VALUES (1003,'after',0)", "UPDATE good SET n = 1")
 		r.reaches(run, "good", "bad")
