@@ -12,8 +12,8 @@ func (c *cli) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show position, lag, watermark, late records and dead letters of each source and sink",
 		Long: `Asks the running worker; where none runs, says so and shows what the journal holds:
-positions and parked tables of the sources, cursors and how far each sink is behind. With --brokers beside --file it shows what
-the journal at those addresses holds of that pipeline.`,
+positions and parked tables of the sources, cursors and how far each sink is behind. With
+--brokers beside --file it shows what the journal at those addresses holds of that pipeline.`,
 		Example: "  daybook status -f shop.yaml\n  daybook status --http 127.0.0.1:9600 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
