@@ -138,7 +138,9 @@ func (s resumingSink) Resume(context.Context) (pipeline.Checkpoint, bool, error)
 	if s.m.to.cursor == nil {
 		return pipeline.Checkpoint{}, false, nil
 	}
-	return *s.m.to.cursor, true, nil
+	c := *s.m.to.cursor
+	c.Offsets = maps.Clone(c.Offsets) // the caller's to change; the destination keeps all
+	return c, true, nil
 }
 
 type rollingSink struct{ resumingSink }
