@@ -67,6 +67,9 @@ func (c *Config) Check(at *configs.At) {
 	if c.CAFile != "" && !c.TLS {
 		at.Errorf("ca_file", "is of no use without `tls: true`")
 	}
+	if _, err := c.security(); err != nil {
+		at.Errorf("ca_file", "%v", err)
+	}
 }
 
 // Into lets the sink write below another prefix: TARGET:KEY.

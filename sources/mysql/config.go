@@ -129,6 +129,10 @@ func (t *TLSConfig) Check(at *configs.At) {
 	}
 	if (t.Cert == "") != (t.Key == "") {
 		at.Errorf("cert", "`cert` and `key` go together")
+		return
+	}
+	if _, err := t.config("localhost:3306"); err != nil {
+		at.Errorf("", "%v", err)
 	}
 }
 

@@ -28,6 +28,7 @@ func TestConfigIsStrict(t *testing.T) {
 		{"{user: repl, tables: [\"shop.*\"], zero_date: zero}", "is not one of"},
 		{"{user: repl, tables: [\"shop.*\"], tls: {ca: x}}", "mode: off"},
 		{"{user: repl, tables: [\"shop.*\"], tls: {mode: verify, cert: x}}", "go together"},
+		{"{user: repl, tables: [\"shop.*\"], tls: {mode: verify, ca: /nowhere/ca.pem}}", "reading tls.ca"},
 		{"{user: repl, tables: [\"shop.*\"], table: x}", `did you mean "tables"`},
 	} {
 		err := configs.Decode("pipeline.yaml", []byte(c.text), &mysql.Config{})
