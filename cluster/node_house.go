@@ -22,6 +22,7 @@ func (n *Node) keepHouse() {
 			switch err := n.tend(s); {
 			case err == nil:
 				delete(told, "error "+id.String())
+			case n.ctx.Err() != nil: // closing cut it short
 			case !errors.Is(err, ErrClosed) && told.fresh("error "+id.String(), err.Error()):
 				n.logger.Error("a stream needs attention", "stream", s.Name, "id", id.String(), "error", err)
 			}
