@@ -192,18 +192,27 @@ func (c *txnCoordinator) check(id string, key cluster.StreamPartition, h storage
 // owned locks a transactional id and returns its state if the producer is its
 // current one. Decided transactions are finished first.
 func (c *txnCoordinator) owned(ctx context.Context, id string, producerID int64, epoch int16) (t *cluster.Transaction, unlock func(), err error) {
+	return c.locked(ctx, id, func(t *cluster.Transaction) error {
+		switch {
+		case t.ProducerID != producerID:
+			return kerr.InvalidProducerIDMapping
+		case t.Epoch != epoch:
+			return cluster.ErrProducerFenced
+		}
+		return nil
+	})
+}
+
+// locked locks a transactional id and returns its state if judge has nothing against it.
+// Decided transactions are finished first.
+func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*cluster.Transaction) error) (t *cluster.Transaction, unlock func(), err error) {
 	if _, known := c.node.Meta().Transaction(id); !known {
 		return nil, nil, kerr.InvalidProducerIDMapping
 	}
 	l := c.lockOf(id)
 	l.Lock()
 	t, _ = c.node.Meta().Transaction(id)
-	switch {
-	case t.ProducerID != producerID:
-		err = kerr.InvalidProducerIDMapping
-	case t.Epoch != epoch:
-		err = cluster.ErrProducerFenced
-	case t.Decided():
+	if err = judge(t); err == nil && t.Decided() {
 		if c.complete(ctx, t) != nil {
 			err = kerr.ConcurrentTransactions
 		}

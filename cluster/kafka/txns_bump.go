@@ -55,29 +55,16 @@ func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID i
 // current one, or was until its last transaction ended. Decided transactions are
 // finished first.
 func (c *txnCoordinator) ended(ctx context.Context, id string, producerID int64, epoch int16) (t *cluster.Transaction, unlock func(), err error) {
-	if _, known := c.node.Meta().Transaction(id); !known {
-		return nil, nil, kerr.InvalidProducerIDMapping
-	}
-	l := c.lockOf(id)
-	l.Lock()
-	t, _ = c.node.Meta().Transaction(id)
-	rotated := producerID == t.PreviousID && epoch == lastEpoch && t.Epoch == 0
-	switch {
-	case t.ProducerID != producerID && !rotated:
-		err = kerr.InvalidProducerIDMapping
-	case t.Epoch != epoch && !rotated && (t.Epoch != epoch+1 || t.LastEpoch != epoch):
-		err = cluster.ErrProducerFenced
-	case t.Decided():
-		if c.complete(ctx, t) != nil {
-			err = kerr.ConcurrentTransactions
+	return c.locked(ctx, id, func(t *cluster.Transaction) error {
+		rotated := producerID == t.PreviousID && epoch == lastEpoch && t.Epoch == 0
+		switch {
+		case t.ProducerID != producerID && !rotated:
+			return kerr.InvalidProducerIDMapping
+		case t.Epoch != epoch && !rotated && (t.Epoch != epoch+1 || t.LastEpoch != epoch):
+			return cluster.ErrProducerFenced
 		}
-		t, _ = c.node.Meta().Transaction(id)
-	}
-	if err != nil {
-		l.Unlock()
-		return nil, nil, err
-	}
-	return t, l.Unlock, nil
+		return nil
+	})
 }
 
 // rotate gives a producer whose epochs are used up the next producer id.
