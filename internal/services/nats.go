@@ -1,10 +1,8 @@
 package services
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,17 +75,7 @@ func (n *NATS) settings(more []string) string {
 
 // ping reads the line with which the server greets; JetStream is up when it is in it.
 func (n *NATS) ping(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", n.Addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	info, err := bufio.NewReader(conn).ReadString('\n')
+	info, err := firstLine(ctx, n.Addr, "")
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -60,20 +59,7 @@ func StartRedis(ctx context.Context, o Options) (*Redis, error) {
 // ping is answered with PONG, or with an error while the data is being loaded or
 // when a password was asked for in Options.Args.
 func (r *Redis) ping(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.Addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
+	answer, err := firstLine(ctx, r.Addr, "PING\r\n")
 	if err != nil {
 		return err
 	}
