@@ -70,6 +70,8 @@ func TestACommandGroupSurvivesItsLeader(t *testing.T) {
 				}
 				time.Sleep(time.Millisecond) // a poll with a deadline
 			}
+		}
+		for id, c := range states { // all of them have the last one by now, so each has all before it
 			for i := range applied {
 				command := fmt.Sprint("command ", i+1)
 				if got, want := c.of(command), states["a"].of(command); got != want || got > 1 {
