@@ -24,7 +24,7 @@ type Journal struct {
 	pieces  piecePool // for Read
 	walkers sync.Pool // of *walker, for Find
 
-	wmu       sync.Mutex // one writer at a time; guards the fields up to the next mutex
+	wmu       writeLock // one writer at a time; guards the fields up to the next mutex
 	start     *startFile
 	tail      *tail // behind the last frame; addFrame and addBatch move it
 	sealed    Front // where the last segment started when the log was read
@@ -72,7 +72,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	}
 	j := &Journal{
 		dir: dir, o: o, fsys: o.FS, keep: o.Retention, holds: map[string]map[uint32]int64{},
-		failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
+		wmu: newWriteLock(), failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	j.cache = newTableCache(o.IndexCache)
 	j.indexer = newIndexer(j)
