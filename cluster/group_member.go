@@ -33,6 +33,13 @@ type member struct {
 	err   error // why the group ended; guarded by errMu
 }
 
+// binder is a transport that sends entries as the frames of a journal: transport.Group, or one like it.
+type binder interface {
+	Bind(journal transport.Journal, voters func() []raft.ServerID)
+}
+
+var _ binder = (*transport.Group)(nil)
+
 // start brings raft up over the journal.
 func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
 	m.o, m.journal = o, j
@@ -43,8 +50,8 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 		m.alone = newAloneTransport(raft.ServerAddress(o.ID))
 		trans = m.alone
 	}
-	if g, ok := trans.(*transport.Group); ok {
-		g.Bind(j, m.voters)
+	if b, ok := trans.(binder); ok {
+		b.Bind(j, m.voters)
 	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
