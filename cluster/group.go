@@ -27,7 +27,7 @@ type GroupOptions struct {
 	Dir string
 	// Journal are the settings of its journal. In a group of one of mode Replicated, ReadDurable is set.
 	Journal storage.Options
-	// ID is the member's name in the group: "local" by default.
+	// ID is the member's name in the group: that of the founding node by default.
 	ID string
 	// Transport connects the members: a transport.Group, which the group closes when it ends; if it cannot be opened, that is
 	// left to the caller. Nil means that there are no other members.
@@ -46,7 +46,7 @@ type GroupOptions struct {
 
 func (o GroupOptions) withDefaults() GroupOptions {
 	if o.ID == "" {
-		o.ID = "local"
+		o.ID = nodeName(foundingNode)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second

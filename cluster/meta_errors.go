@@ -33,6 +33,15 @@ var (
 	// ErrReadOnly: the journal has met an error and takes nothing any more until the
 	// node is started anew; the cause is wrapped too.
 	ErrReadOnly = errors.New("journal is read-only")
+	// ErrInvalidReplication: more replicas are asked for than there are nodes, or none.
+	ErrInvalidReplication = errors.New("invalid number of replicas")
+	// ErrNotCoordinator: this node does not lead the metadata any more, or under
+	// another epoch.
+	ErrNotCoordinator = errors.New("this node does not coordinate any more")
+	// ErrUnknownMember: no such node is in the cluster.
+	ErrUnknownMember = errors.New("unknown node")
+	// ErrRemoved: this node was taken out of its cluster.
+	ErrRemoved = errors.New("this node was taken out of the cluster")
 	// ErrClosed: the node is closing.
 	ErrClosed = errors.New("node is closed")
 )

@@ -34,6 +34,8 @@ type Options struct {
 	Disk DiskOptions
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
 	RetainEvery time.Duration
+	// Network makes the node one of several; nil: it is alone, and needs none.
+	Network *Network
 	// IdleHold is after how long without a commit a group that holds retention is
 	// logged; 24 h if 0.
 	IdleHold time.Duration
@@ -73,6 +75,8 @@ type Node struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	kick   chan struct{} // wakes the housekeeper
+
+	announced announced
 
 	mu      sync.RWMutex
 	closed  bool

@@ -13,6 +13,16 @@ func (n *Node) CommitOffsets(ctx context.Context, group string, offsets []GroupO
 	return err
 }
 
+// CommitOffsetsAs is CommitOffsets of a coordinator: it takes effect only if no
+// other one was elected since this one got its epoch, and is ErrNotCoordinator
+// otherwise.
+func (n *Node) CommitOffsetsAs(ctx context.Context, epoch uint64, group string, offsets []GroupOffset) error {
+	if now, ok := n.Coordinator(); !ok || now != epoch {
+		return ErrNotCoordinator
+	}
+	return n.CommitOffsets(ctx, group, offsets)
+}
+
 // DeleteOffsets forgets a group's offsets for the given partitions.
 func (n *Node) DeleteOffsets(ctx context.Context, group string, partitions []StreamPartition) error {
 	c := &deleteOffsets{Group: group}

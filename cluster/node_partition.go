@@ -85,9 +85,14 @@ func (p *Partition) Append(ctx context.Context, batch []byte, done func(Appended
 	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch}, done)
 }
 
-// AppendMarker ends a producer's transaction in this partition.
+// AppendMarker ends a producer's transaction in this partition, which this node has to lead. [Node.WriteMarker] does it
+// wherever the leader is.
 func (p *Partition) AppendMarker(ctx context.Context, producerID int64, epoch int16, commit bool, done func(Appended)) error {
-	marker := storage.ControlBatch(producerID, epoch, 0, commit, time.Now().UnixMilli())
+	return p.appendMarker(ctx, producerID, epoch, commit, 0, done)
+}
+
+func (p *Partition) appendMarker(ctx context.Context, producerID int64, epoch int16, commit bool, coordinatorEpoch uint64, done func(Appended)) error {
+	marker := storage.ControlBatch(producerID, epoch, int32(coordinatorEpoch), commit, time.Now().UnixMilli())
 	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: marker, Marker: true}, done)
 }
 
@@ -107,6 +112,9 @@ type ReadRequest struct {
 	// Committed leaves out what open transactions have written and everything
 	// behind it, and tells which transactions were aborted.
 	Committed bool
+	// Follower lets a replica answer that does not lead: up to what it knows to be
+	// committed, which may be less than the leader knows, and never more.
+	Follower bool
 }
 
 // Fetched is what a read found. Release it.
