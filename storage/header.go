@@ -47,6 +47,7 @@ type Header struct {
 	ProducerEpoch int16
 	BaseSequence  int32
 	Records       int32
+	Decision      int32 // of a marker: the number of what it ends its transaction by, as ControlBatch was told; else 0
 }
 
 // Compression is the codec of a batch's records.
@@ -95,7 +96,7 @@ func ParseHeader(data []byte) (Header, error) {
 func parseHeader(data []byte) Header {
 	be := binary.BigEndian
 	_ = data[batchHeaderBytes-1]
-	return Header{
+	h := Header{
 		BaseOffset:    int64(be.Uint64(data[atBaseOffset:])),
 		Length:        int32(be.Uint32(data[atLength:])),
 		LeaderEpoch:   int32(be.Uint32(data[atLeaderEpoch:])),
@@ -110,6 +111,10 @@ func parseHeader(data []byte) Header {
 		BaseSequence:  int32(be.Uint32(data[atBaseSequence:])),
 		Records:       int32(be.Uint32(data[atRecords:])),
 	}
+	if h.Control() {
+		h.Decision = markerDecision(data)
+	}
+	return h
 }
 
 // CheckBatch checks that data is exactly one record batch a producer may send, and returns its header. The errors are

@@ -1,6 +1,9 @@
 package storage
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // producerWindow is how many of a producer's last batches are remembered: as many as clients may have in flight.
 const producerWindow = 5
@@ -25,10 +28,26 @@ type producer struct {
 	window [producerWindow]sentBatch
 	stamp  int64 // leader's time of the last batch, µs
 	txn    int64 // first offset of the open transaction, -1 without one
+	ended  int32 // the decision of the last marker; 0: none is known
 }
 
-// check decides on a new batch. A duplicate's original offset is returned with dup true.
+// laterDecision says that decision a comes after b. They wrap.
+func laterDecision(a, b int32) bool { return a-b > 0 }
+
+// check decides on a new batch. A duplicate's original offset is returned with dup true; that of a marker is not known.
+//
+// The decisions are what keeps a transaction whole, whatever the network does with requests and whoever leads. A batch
+// says as of which decision its transaction was open here, so a marker of it, which has a later one, is still to come: the
+// batch goes before it or, if the marker is here already, is refused. A marker that was held back by the network, or
+// that comes from a coordinator which does not know that it is none any more, has a decision that is in the log, or one
+// before it, and ends nothing.
 func (p *producer) check(key producerKey, h Header) (offset int64, dup bool, err error) {
+	switch numbered := h.Decision != 0 && p.ended != 0; {
+	case numbered && h.Control() && !laterDecision(h.Decision, p.ended):
+		return -1, true, nil
+	case numbered && !h.Control() && laterDecision(p.ended, h.Decision):
+		return 0, false, fmt.Errorf("%w: producer %d, partition %d: the transaction has ended", ErrTxnState, key.id, key.partition)
+	}
 	switch {
 	case h.ProducerEpoch < p.epoch:
 		return 0, false, &EpochError{Producer: key.id, Partition: key.partition, Got: h.ProducerEpoch, Current: p.epoch}
@@ -66,6 +85,9 @@ func (p *producer) store(h Header, base, stamp int64) {
 	}
 	p.stamp = stamp
 	if h.Control() {
+		if h.Decision != 0 {
+			p.ended = h.Decision
+		}
 		return
 	}
 	if p.n == producerWindow {
@@ -76,13 +98,24 @@ func (p *producer) store(h Header, base, stamp int64) {
 	p.n++
 }
 
-// encodedProducer is the least size of an encoded producer.
-const encodedProducer = 8 + 4 + 2 + 2 + 8 + 8
+const (
+	// encodedProducer is the least size of an encoded producer.
+	encodedProducer = 8 + 4 + 2 + 2 + 8 + 8
+	// producerEnded, among the number of batches, says that ended follows.
+	producerEnded = 1 << 15
+)
 
 func (p *producer) encode(b []byte, key producerKey) []byte {
 	b = put32(put64(b, uint64(key.id)), key.partition)
-	b = put16(put16(b, uint16(p.epoch)), uint16(p.n))
+	n := uint16(p.n)
+	if p.ended != 0 {
+		n |= producerEnded
+	}
+	b = put16(put16(b, uint16(p.epoch)), n)
 	b = put64(put64(b, uint64(p.stamp)), uint64(p.txn))
+	if p.ended != 0 {
+		b = put32(b, uint32(p.ended))
+	}
 	for _, s := range p.window[:p.n] {
 		b = put64(put32(put32(b, uint32(s.first)), uint32(s.last)), uint64(s.offset))
 	}
@@ -94,6 +127,10 @@ func decodeProducer(d *decoder) (producerKey, *producer) {
 	p := &producer{epoch: int16(d.u16())}
 	n := d.u16()
 	p.stamp, p.txn = int64(d.u64()), int64(d.u64())
+	if n&producerEnded != 0 {
+		n &^= producerEnded
+		p.ended = int32(d.u32())
+	}
 	if n > producerWindow {
 		d.err = errShort
 		return key, p

@@ -159,7 +159,7 @@ func txn(producer int64, sequence int32, n int) *storage.Batch {
 }
 
 func marker(producer int64, epoch int16, commit bool) *storage.Batch {
-	return &storage.Batch{Partition: 1, Data: storage.ControlBatch(producer, epoch, 1, commit, 1), Marker: true}
+	return &storage.Batch{Partition: 1, Data: storage.ControlBatch(producer, epoch, 0, commit, 1), Marker: true}
 }
 
 func TestOpenTransactionsBoundWhatIsStable(t *testing.T) {

@@ -17,6 +17,9 @@ type Batch struct {
 	Data []byte
 	// Marker says that Data is a transaction marker made by ControlBatch; other control batches are refused.
 	Marker bool
+	// Began, if not 0, says of a transactional batch that its transaction was open in this partition when decision Began
+	// was the last one of its producer's coordinators. It is refused with ErrTxnState behind the marker of a later one.
+	Began int32
 
 	// Results, valid when the append is over.
 
@@ -37,6 +40,9 @@ func (b *Batch) Check() error {
 	}
 	b.checked = true
 	b.header, b.Err = checkBatch(b.Data)
+	if !b.Marker {
+		b.header.Decision = b.Began
+	}
 	if b.Err == nil && b.header.Control() != b.Marker {
 		b.Err = ErrInvalidBatch
 	}
