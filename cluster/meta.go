@@ -97,6 +97,8 @@ func (m *Meta) applyOne(c command) result {
 		return m.reserveProducerIDs(c.ReserveProducerIDs)
 	case c.PutTransaction != nil:
 		return m.putTransaction(c.PutTransaction)
+	case c.JoinTransaction != nil:
+		return m.joinTransaction(c.JoinTransaction)
 	case c.ForgetTransaction != nil:
 		return m.forgetTransaction(c.ForgetTransaction)
 	case c.PendTxnOffsets != nil:

@@ -36,6 +36,7 @@ type command struct {
 	DeleteGroup        *deleteGroup        `json:"delete_group,omitempty"`
 	ReserveProducerIDs *reserveProducerIDs `json:"reserve_producer_ids,omitempty"`
 	PutTransaction     *putTransaction     `json:"put_transaction,omitempty"`
+	JoinTransaction    *TxnJoin            `json:"join_transaction,omitempty"`
 	ForgetTransaction  *forgetTransaction  `json:"forget_transaction,omitempty"`
 	PendTxnOffsets     *pendTxnOffsets     `json:"pend_txn_offsets,omitempty"`
 	PutCredential      *putCredential      `json:"put_credential,omitempty"`
