@@ -35,7 +35,7 @@ type member struct {
 
 // binder is a transport that sends entries as the frames of a journal: transport.Group, or one like it.
 type binder interface {
-	Bind(journal transport.Journal, voters func() []raft.ServerID)
+	Bind(journal transport.Journal, self raft.ServerID, servers func() []raft.Server)
 }
 
 var _ binder = (*transport.Group)(nil)
@@ -51,7 +51,7 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 		trans = m.alone
 	}
 	if b, ok := trans.(binder); ok {
-		b.Bind(j, m.voters)
+		b.Bind(j, raft.ServerID(o.ID), m.servers)
 	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
@@ -224,19 +224,13 @@ func (m *member) stop() error {
 	return m.journal.Close()
 }
 
-// voters are the members that may lead, as far as this one knows.
-func (m *member) voters() []raft.ServerID {
+// servers are the members, as far as this one knows.
+func (m *member) servers() []raft.Server {
 	r := m.started.Load()
 	if r == nil {
 		return nil
 	}
-	var all []raft.ServerID
-	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			all = append(all, s.ID)
-		}
-	}
-	return all
+	return r.GetConfiguration().Configuration().Servers
 }
 
 // AddVoter makes another member a voter, or adds it as one. Only the leader can.

@@ -17,7 +17,7 @@ func TestLargeAppendsAreSplitAndNeverCutShort(t *testing.T) {
 	a, b := newPipes().pair(t, transport.Options{})
 	ga, f := openGroup(t, a), follow(t, openGroup(t, b), nil)
 	j, logs := source(t, 10, 400<<10, 400<<10, 400<<10, 7<<20, 20, 900<<10, 900<<10, 30)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	var resp raft.AppendEntriesResponse
 	must(t, ga.AppendEntries("b", "b", appendOf(logs, 0, 5), &resp))
 	if !resp.Success || resp.LastLog != 9 || resp.Term != 1 {
@@ -70,7 +70,7 @@ func TestARefusedPartFailsTheWhole(t *testing.T) {
 		return yes(rpc)
 	})
 	j, logs := source(t, 900<<10, 900<<10, 900<<10)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	var resp raft.AppendEntriesResponse
 	if err := ga.AppendEntries("b", "b", appendOf(logs, 0, 0), &resp); err != nil && !resp.Success {
 		return // it had not sent all yet
@@ -86,7 +86,7 @@ func TestThePhantomEntryIsNotSent(t *testing.T) {
 	a, b := newPipes().pair(t, transport.Options{})
 	ga, f := openGroup(t, a), follow(t, openGroup(t, b), nil)
 	j, logs := source(t, 10, 10, 10)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	phantom := []*raft.Log{{Index: 4, Term: 1, Type: raft.LogNoop}}
 	for _, entries := range [][]*raft.Log{phantom, append(logs[2:3:3], phantom...)} {
 		req := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: entries[0].Index - 1, PrevLogTerm: 1, Entries: entries}
@@ -112,7 +112,7 @@ func TestIdleAppendsGoAsHeartbeats(t *testing.T) {
 	ga, gb := openGroup(t, a), openGroup(t, b)
 	f := follow(t, gb, nil)
 	j, logs := source(t, 10, 10)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	send := func(req *raft.AppendEntriesRequest) error {
 		var resp raft.AppendEntriesResponse
 		err := ga.AppendEntries("b", "b", req, &resp)
@@ -156,7 +156,7 @@ func TestAPipelineThatGetsNoAnswersEnds(t *testing.T) {
 	ga := openGroup(t, a)
 	openGroup(t, b) // nobody takes what it receives
 	j, logs := source(t, 100)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	p, err := ga.AppendEntriesPipeline("b", "b")
 	must(t, err)
 	defer p.Close()
@@ -198,7 +198,7 @@ func TestAPipelineKeepsItsOrder(t *testing.T) {
 		sizes[i] = 1000 * (i%7 + 1)
 	}
 	j, logs := source(t, sizes...)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	p, err := ga.AppendEntriesPipeline("b", "b")
 	must(t, err)
 	defer p.Close()
@@ -229,7 +229,7 @@ func TestAGroupThatTakesNothingIsBusy(t *testing.T) {
 	ga := openGroup(t, a)
 	openGroup(t, b)
 	j, logs := source(t, 900<<10, 900<<10, 900<<10, 900<<10, 900<<10)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	var resp raft.AppendEntriesResponse
 	began := time.Now()
 	if err := ga.AppendEntries("b", "b", appendOf(logs, 0, 0), &resp); err == nil || time.Since(began) > 900*time.Millisecond {

@@ -37,7 +37,7 @@ func three(t *testing.T, n *pipes, o transport.Options) (nodes map[string]*trans
 		nodes[id] = n.node(t, id, o)
 		g, err := nodes[id].Group(group)
 		must(t, err)
-		g.Bind(nil, func() []raft.ServerID { return []raft.ServerID{"a", "b", "c"} })
+		g.Bind(nil, raft.ServerID(id), membersOf("a", "b", "c"))
 		groups[id] = g
 	}
 	for _, id := range ids {
@@ -152,7 +152,7 @@ func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 		must(t, err)
 		leader, err := b.Group(group)
 		must(t, err)
-		g.Bind(nil, func() []raft.ServerID { return []raft.ServerID{"a", "b"} })
+		g.Bind(nil, "a", membersOf("a", "b"))
 		a.SetPeer("b", "b")
 		b.SetPeer("a", "a")
 		synctest.Wait()

@@ -46,7 +46,8 @@ type Group struct {
 // binding is what the owner of a group tells of it.
 type binding struct {
 	journal Journal
-	voters  func() []raft.ServerID
+	self    raft.ServerID
+	servers func() []raft.Server
 }
 
 var (
@@ -78,10 +79,29 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 	return g, nil
 }
 
-// Bind says which journal the group has, and who its voters are, which is asked when a leader's node has died. voters
-// must not wait for raft.
-func (g *Group) Bind(journal Journal, voters func() []raft.ServerID) {
-	g.bound.Store(&binding{journal, voters})
+// Bind says which journal the group has, which member of it this one is, and who the members are as far as it knows,
+// which must not wait for raft. A member that is not among them, as it has just been created to take the place of
+// another or is not yet added, is not asked to vote: a vote of who has lost the log is worth nothing.
+func (g *Group) Bind(journal Journal, self raft.ServerID, servers func() []raft.Server) {
+	g.bound.Store(&binding{journal, self, servers})
+}
+
+// identify says which member of the group a node's request comes from, and whether this one may vote.
+func (g *Group) identify(node string) (id raft.ServerID, votes bool) {
+	b := g.bound.Load()
+	if b == nil {
+		return raft.ServerID(node), false
+	}
+	for _, s := range b.servers() {
+		if string(s.Address) == node {
+			id = s.ID
+		}
+		votes = votes || s.ID == b.self
+	}
+	if id == "" {
+		id = raft.ServerID(node)
+	}
+	return id, votes
 }
 
 // Close implements raft.WithClose. Requests of peers that are waiting are answered as for a group that is not there.
@@ -111,13 +131,14 @@ func (g *Group) ledBy(node string) bool {
 // no voter or does not know.
 func (g *Group) rank(dead string) (rank int, votes bool) {
 	b := g.bound.Load()
-	if b == nil || b.voters == nil {
+	if b == nil {
 		return 0, false
 	}
-	for _, id := range b.voters() {
-		switch node := string(id); {
+	for _, s := range b.servers() {
+		switch node := string(s.Address); {
+		case s.Suffrage != raft.Voter:
 		case node == g.t.o.Node:
-			votes = true
+			votes = s.ID == b.self
 		case node == dead || node > g.t.o.Node:
 		default:
 			if p, err := g.t.peer(node); err == nil && p.alive() {

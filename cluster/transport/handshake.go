@@ -16,6 +16,8 @@ const (
 	laneControl = iota
 	laneBulk
 	lanes
+	// laneStranger is that of one question by who does not know the cluster yet; see [Ask].
+	laneStranger = 0xff
 )
 
 // readBuffer is how much of small frames is read at once; large ones go past it.
@@ -25,23 +27,24 @@ const readBuffer = 64 << 10
 type hello struct {
 	lane          uint8
 	version       uint16
+	instance      uint64 // of the process, to tell two that have one id
 	cluster, node string
 }
 
 func (h hello) frame() []byte {
 	b := append(make([]byte, headerBytes), h.lane)
-	b = putName(putName(putU16(b, h.version), h.cluster), h.node)
+	b = putName(putName(putU64(putU16(b, h.version), h.instance), h.cluster), h.node)
 	header{length: uint32(len(b) - headerBytes), kind: kindHello}.put(b)
 	return b
 }
 
 func parseHello(body []byte) (h hello, err error) {
-	r := bodyReader{body[3:]}
-	h.lane, h.version = body[0], binary.LittleEndian.Uint16(body[1:])
+	r := bodyReader{body[helloBytes:]}
+	h.lane, h.version, h.instance = body[0], binary.LittleEndian.Uint16(body[1:]), binary.LittleEndian.Uint64(body[3:])
 	var ok [2]bool
 	h.cluster, ok[0] = r.name()
 	h.node, ok[1] = r.name()
-	if !ok[0] || !ok[1] || len(r.b) > 0 || h.node == "" || h.lane >= lanes {
+	if !ok[0] || !ok[1] || len(r.b) > 0 || (h.node == "" || h.lane >= lanes) && h.lane != laneStranger {
 		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
 	}
 	return h, nil
@@ -67,12 +70,17 @@ func readFrame(r io.Reader, want ...frameKind) (header, []byte, error) {
 	}
 	for _, k := range want {
 		if h.kind == k {
-			body := make([]byte, h.length)
-			_, err := io.ReadFull(r, body)
+			body, err := readBody(r, h)
 			return h, body, err
 		}
 	}
 	return h, nil, fmt.Errorf("%w: frame of kind %d in a handshake", errProtocol, h.kind)
+}
+
+func readBody(r io.Reader, h header) ([]byte, error) {
+	body := make([]byte, h.length)
+	_, err := io.ReadFull(r, body)
+	return body, err
 }
 
 // connect opens one connection to a peer and introduces this node.
@@ -97,28 +105,9 @@ func (t *Transport) connect(ctx context.Context, id, address string, lane uint8)
 }
 
 func (t *Transport) introduce(ctx context.Context, conn net.Conn, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
-	if t.o.TLS != nil {
-		c := t.o.TLS
-		if c.ServerName == "" {
-			c = c.Clone()
-			c.ServerName, _, _ = net.SplitHostPort(address)
-		}
-		secured := tls.Client(conn, c)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return conn, nil, err
-		}
-		conn = secured
-	}
-	if _, err := conn.Write(hello{lane: lane, version: version, cluster: t.o.Cluster, node: t.o.Node}.frame()); err != nil {
+	conn, r, body, err := t.o.hail(ctx, conn, address, hello{lane: lane, version: version, instance: t.instance, cluster: t.o.Cluster, node: t.o.Node})
+	if err != nil {
 		return conn, nil, err
-	}
-	r := bufio.NewReaderSize(conn, readBuffer)
-	h, body, err := readFrame(r, kindWelcome, kindRefusal)
-	switch {
-	case err != nil:
-		return conn, nil, err
-	case h.kind == kindRefusal:
-		return conn, nil, &RefusedError{Address: address, Reason: string(body)}
 	}
 	names := bodyReader{body[2:]}
 	node, ok := names.name()
@@ -126,6 +115,31 @@ func (t *Transport) introduce(ctx context.Context, conn net.Conn, id, address st
 		return conn, nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, node, id)
 	}
 	return conn, r, t.authenticate(node, conn)
+}
+
+// hail secures a connection that this side opened, says hello, and returns the welcome.
+func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hello) (net.Conn, *bufio.Reader, []byte, error) {
+	if o.TLS != nil {
+		c := o.TLS
+		if c.ServerName == "" {
+			c = c.Clone()
+			c.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		secured := tls.Client(conn, c)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return conn, nil, nil, err
+		}
+		conn = secured
+	}
+	if _, err := conn.Write(h.frame()); err != nil {
+		return conn, nil, nil, err
+	}
+	r := bufio.NewReaderSize(conn, readBuffer)
+	got, body, err := readFrame(r, kindWelcome, kindRefusal)
+	if err == nil && got.kind == kindRefusal {
+		err = &RefusedError{Address: address, Reason: string(body)}
+	}
+	return conn, r, body, err
 }
 
 func (t *Transport) authenticate(node string, conn net.Conn) error {
@@ -170,12 +184,19 @@ func (t *Transport) welcome(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 // objection is why who said hello is not wanted, or "".
 func (t *Transport) objection(h hello, conn net.Conn) string {
 	switch {
-	case h.cluster != t.o.Cluster:
-		return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", h.cluster, t.o.Cluster)
 	case h.version != version:
 		return fmt.Sprintf("it speaks version %d of the protocol, this node %d", h.version, version)
+	case h.lane == laneStranger:
+		if t.o.HandleStranger == nil {
+			return "this node takes nobody in"
+		}
+		return ""
+	case h.cluster != t.o.Cluster:
+		return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", h.cluster, t.o.Cluster)
 	case h.node == t.o.Node:
 		return fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)
+	case t.doubled(h):
+		return fmt.Sprintf("another process is connected as node %q: two run on copies of one data directory, or this one was started before the end of the former was seen", h.node)
 	}
 	if err := t.authenticate(h.node, conn); err != nil {
 		return fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)

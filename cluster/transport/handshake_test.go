@@ -130,7 +130,7 @@ func TestNodesAuthenticateEachOther(t *testing.T) {
 	until(t, "a to reach b", func() bool { return a.Stats().Peers["b"].Up })
 	ga, f := openGroup(t, a), follow(t, openGroup(t, b), nil)
 	j, logs := source(t, 10, 3<<20, 20)
-	ga.Bind(j, nil)
+	ga.Bind(j, "a", membersOf("a", "b", "c"))
 	var resp raft.AppendEntriesResponse
 	must(t, ga.AppendEntries("b", "b", appendOf(logs, 0, 0), &resp))
 	got, _ := f.got()

@@ -139,6 +139,15 @@ func (n *pipes) pair(t testing.TB, o transport.Options) (a, b *transport.Transpo
 	return nil, nil
 }
 
+// membersOf are voters with the ids of their nodes.
+func membersOf(ids ...string) func() []raft.Server {
+	var all []raft.Server
+	for _, id := range ids {
+		all = append(all, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	return func() []raft.Server { return all }
+}
+
 func openGroup(t testing.TB, tr *transport.Transport) *transport.Group {
 	t.Helper()
 	g, err := tr.Group(group)
@@ -147,7 +156,7 @@ func openGroup(t testing.TB, tr *transport.Transport) *transport.Group {
 	j, err := storage.Open("journal", storage.Options{FS: vfs.NewMem()})
 	must(t, err)
 	t.Cleanup(func() { _ = j.Close() })
-	g.Bind(j, nil)
+	g.Bind(j, raft.ServerID(tr.Node()), membersOf("a", "b", "c"))
 	return g
 }
 

@@ -23,7 +23,7 @@ func frame(kind byte, seq uint64, body []byte) []byte {
 }
 
 func hello(lane byte, cluster, node string) []byte {
-	b := []byte{lane, 1, 0, byte(len(cluster))}
+	b := []byte{lane, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, byte(len(cluster))}
 	b = append(append(b, cluster...), byte(len(node)))
 	return frame(1, 0, append(b, node...))
 }

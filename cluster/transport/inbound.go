@@ -133,6 +133,7 @@ func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
 		}
 	case *raft.RequestVoteResponse:
 		a.term, success = r.Term, r.Granted
+		append = r.Granted // it may lead soon, and die before it has sent anything
 	case *raft.RequestPreVoteResponse:
 		return answer{status: statusOK, instance: g.instance, term: r.Term, flags: flagIf(r.Granted)} // the term is not its own
 	case *raft.InstallSnapshotResponse:

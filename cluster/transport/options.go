@@ -26,6 +26,10 @@ type Options struct {
 	TLS *tls.Config
 	// Authenticate, if given, decides whether the other side of a TLS connection may call itself node.
 	Authenticate func(node string, state tls.ConnectionState) error
+	// Handle answers the calls of other nodes; without it they are refused.
+	Handle Handler
+	// HandleStranger answers [Ask]; without it strangers are refused.
+	HandleStranger func(ctx context.Context, body []byte) ([]byte, error)
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
 	// Window is how long a heartbeat waits for others to the same peer: 20 ms by default; answers wait a fifth of it.
@@ -49,6 +53,10 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Listener == nil:
 		return o, errors.New("a listener is needed")
 	}
+	return o.defaults(), nil
+}
+
+func (o Options) defaults() Options {
 	if o.Dial == nil {
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -64,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	return o, nil
+	return o
 }
 
 func setDefault(d *time.Duration, to time.Duration) {

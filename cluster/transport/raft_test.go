@@ -73,7 +73,7 @@ func startReplica(t *testing.T, n *pipes, id string, voters []string) *replica {
 	must(t, err)
 	g, err := r.trans.Group(group)
 	must(t, err)
-	g.Bind(r.log, func() []raft.ServerID { return []raft.ServerID{"a", "b", "c"} })
+	g.Bind(r.log, raft.ServerID(id), membersOf("a", "b", "c"))
 	snaps := raft.NewInmemSnapshotStore()
 	c := raft.DefaultConfig()
 	c.LocalID, c.TrailingLogs, c.Logger = raft.ServerID(id), 4, hclog.NewNullLogger()

@@ -2,11 +2,13 @@ package transport
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -22,12 +24,18 @@ var (
 
 // served is a connection that another node opened to ask this one. Its maps belong to the reading goroutine.
 type served struct {
-	t       *Transport
-	node    string
-	out     *outbox
-	beats   *pulser
-	partial map[uint64]*partial
-	streams map[uint64]*stream
+	t        *Transport
+	node     string
+	instance uint64          // of its process
+	heard    atomic.Int64    // when the last bytes came on this connection, ns
+	ctx      context.Context // ends with the connection
+	cancel   context.CancelFunc
+	calls    chan struct{} // holds a token for each call that is being answered
+	calling  sync.WaitGroup
+	out      *outbox
+	beats    *pulser
+	partial  map[uint64]*partial
+	streams  map[uint64]*stream
 }
 
 // partial is an append whose frames have not all come.
@@ -40,7 +48,9 @@ type partial struct {
 }
 
 func newServed(t *Transport, h hello, conn net.Conn) *served {
-	s := &served{t: t, node: h.node, partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
+	s := &served{t: t, node: h.node, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
+	s.ctx, s.cancel = context.WithCancel(t.ctx)
+	s.heard.Store(time.Now().UnixNano())
 	s.out = newOutbox(conn, t.o.Timeout, &t.stats)
 	s.beats = newPulser(s.out, kindBeats, t.o.Window/5)
 	return s
@@ -51,8 +61,10 @@ func (s *served) run(r *bufio.Reader) error {
 	var writing sync.WaitGroup
 	writing.Go(func() { _ = s.out.run() }) // the reader sees the end too
 	err := s.read(r)
+	s.cancel()
 	s.out.close(err)
 	writing.Wait()
+	s.calling.Wait()
 	s.beats.stop()
 	for _, p := range s.partial {
 		s.drop(p)
@@ -95,10 +107,12 @@ func (s *served) read(r *bufio.Reader) error {
 }
 
 func (s *served) hear(n int) {
+	now := time.Now().UnixNano()
+	s.heard.Store(now)
 	s.t.stats.bytesReceived.Add(uint64(n))
 	s.t.stats.framesReceived.Add(1)
 	if p, err := s.t.peer(s.node); err == nil {
-		p.heard.Store(time.Now().UnixNano())
+		p.heard.Store(now)
 	}
 }
 
@@ -123,17 +137,7 @@ func (s *served) take(h header, body []byte) error {
 	case kindPulses:
 		return s.takePulses(body)
 	case kindVote, kindPreVote:
-		r := bodyReader{body}
-		group := r.group()
-		term, index, lastTerm := r.u64(), r.u64(), r.u64()
-		var command any = &raft.RequestPreVoteRequest{RPCHeader: s.header(), Term: term, LastLogIndex: index, LastLogTerm: lastTerm}
-		if h.kind == kindVote {
-			command = &raft.RequestVoteRequest{
-				RPCHeader: s.header(), Term: term, LastLogIndex: index, LastLogTerm: lastTerm,
-				LeadershipTransfer: h.flags&flagTransfer != 0,
-			}
-		}
-		s.deliver(group, &inbound{from: s, seq: h.seq, command: command})
+		s.takeVote(h, body)
 	case kindTimeout:
 		r := bodyReader{body}
 		s.deliver(r.group(), &inbound{from: s, seq: h.seq, command: &raft.TimeoutNowRequest{RPCHeader: s.header()}})
@@ -141,10 +145,38 @@ func (s *served) take(h header, body []byte) error {
 		return s.takeSnapshot(h, body)
 	case kindData:
 		return s.takeData(h, body)
+	case kindCall:
+		s.takeCall(h, body)
 	default:
 		return fmt.Errorf("%w: frame of kind %d for a request", errProtocol, h.kind)
 	}
 	return nil
+}
+
+// takeVote gives raft a request for a vote, unless the member here is none of those that count.
+func (s *served) takeVote(h header, body []byte) {
+	r := bodyReader{body}
+	id := r.group()
+	term, index, lastTerm := r.u64(), r.u64(), r.u64()
+	g := s.t.group(id)
+	if g == nil {
+		s.answer(h.seq, answer{status: statusNoGroup})
+		return
+	}
+	head := s.header()
+	member, votes := g.identify(s.node)
+	if head.ID = []byte(member); !votes {
+		s.answer(h.seq, answer{status: statusOK, term: g.term.Load(), instance: g.instance})
+		return
+	}
+	var command any = &raft.RequestPreVoteRequest{RPCHeader: head, Term: term, LastLogIndex: index, LastLogTerm: lastTerm}
+	if h.kind == kindVote {
+		command = &raft.RequestVoteRequest{
+			RPCHeader: head, Term: term, LastLogIndex: index, LastLogTerm: lastTerm,
+			LeadershipTransfer: h.flags&flagTransfer != 0,
+		}
+	}
+	s.deliver(id, &inbound{from: s, seq: h.seq, command: command})
 }
 
 // deliver gives a request to its group, or answers why it cannot.

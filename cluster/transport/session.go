@@ -218,7 +218,7 @@ func (s *session) read(conn net.Conn, r *bufio.Reader) error {
 			return err
 		}
 		switch h.kind {
-		case kindAnswer, kindBeats, kindTaken:
+		case kindAnswer, kindBeats, kindTaken, kindReply:
 		default:
 			return fmt.Errorf("%w: frame of kind %d for an answer", errProtocol, h.kind)
 		}
@@ -248,6 +248,8 @@ func (s *session) take(h header, body []byte) error {
 	switch h.kind {
 	case kindAnswer:
 		s.finish(h.seq, parseAnswer(h, body), nil)
+	case kindReply:
+		s.finish(h.seq, parseReply(body), nil)
 	case kindTaken:
 		s.mu.Lock()
 		c := s.calls[h.seq]

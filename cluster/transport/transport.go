@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ type Transport struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	greeting chan struct{} // holds a token for each connection that is not yet introduced
+	strange  chan struct{} // holds one for each stranger that is being answered
+	instance uint64        // of this process
 
 	mu     sync.Mutex // guards all below
 	peers  map[string]*peer
@@ -46,6 +49,7 @@ func Open(o Options) (*Transport, error) {
 	}
 	t := &Transport{
 		o: o, budget: budget{limit: o.ReceiveBytes}, greeting: make(chan struct{}, maxGreeting),
+		strange: make(chan struct{}, strangersAtOnce), instance: rand.Uint64() | 1,
 		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, served: map[servedKey]*served{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -177,6 +181,10 @@ func (t *Transport) serve(raw net.Conn) {
 		}
 		return
 	}
+	if h.lane == laneStranger {
+		t.serveStrangers(conn, r)
+		return
+	}
 	s := newServed(t, h, conn)
 	key := servedKey{h.node, h.lane}
 	t.mu.Lock()
@@ -200,6 +208,14 @@ func (t *Transport) serve(raw net.Conn) {
 		t.stats.broken.Add(1)
 		t.o.Logger.Error("a connection was ended: its node breaks the protocol", "node", h.node, "error", err)
 	}
+}
+
+// doubled says whether another process that calls itself the same is connected and alive.
+func (t *Transport) doubled(h hello) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.served[servedKey{h.node, h.lane}]
+	return s != nil && s.instance != h.instance && time.Since(time.Unix(0, s.heard.Load())) < 3*t.o.every()
 }
 
 // serves says whether there is a connection that a node opened.

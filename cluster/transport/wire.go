@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	version     = 1
+	version     = 2
 	headerBytes = 16
 	maxName     = 255
 
@@ -26,7 +26,7 @@ const (
 type frameKind uint8
 
 const (
-	kindHello    frameKind = 1 + iota // lane u8 · version u16 · cluster · node, each with its length u8 before it
+	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node, each with its length u8 before it
 	kindWelcome                       // version u16 · node
 	kindRefusal                       // text
 	kindPulses                        // of a request each: sequence u64 · group 16 · term u64 · instance u64
@@ -40,6 +40,8 @@ const (
 	kindAnswer                        // status u8 · zero u24 · term u64 · last log u64 · instance u64 · text
 	kindBeats                         // answers to pulses: sequence u64 · status u8 · flags u8 · zero u16 · term u64 · last log u64 · instance u64
 	kindTaken                         // length u32 of the snapshot's bytes that were read
+	kindCall                          // kind u8 · zero u24 · time left in ms u32 · body
+	kindReply                         // status u8 · zero u24 · body
 )
 
 // Flags of frames. On answers they say what raft's response does.
@@ -80,6 +82,7 @@ func (s status) String() string {
 type GroupID [16]byte
 
 const (
+	helloBytes    = 1 + 2 + 8
 	pulseBytes    = 8 + 16 + 8 + 8
 	beatBytes     = 8 + 4 + 8 + 8 + 8
 	appendBytes   = 16 + 4*8 + 4
@@ -120,7 +123,7 @@ func parseHeader(b []byte) (header, error) {
 func (k frameKind) lengths() (low, high uint32) {
 	switch k {
 	case kindHello:
-		return 3 + 2, 3 + 2*(1+maxName)
+		return helloBytes + 2, helloBytes + 2*(1+maxName)
 	case kindWelcome:
 		return 2 + 1, 2 + 1 + maxName
 	case kindRefusal:
@@ -145,6 +148,10 @@ func (k frameKind) lengths() (low, high uint32) {
 		return 0, maxPulses * beatBytes
 	case kindTaken:
 		return 4, 4
+	case kindCall:
+		return callHead, callHead + maxCall
+	case kindReply:
+		return 4, 4 + maxCall
 	}
 	return 1, 0
 }
@@ -195,6 +202,7 @@ type answer struct {
 	lastLog  uint64
 	instance uint64 // of the group that answered
 	text     string // why it failed
+	body     []byte // of the reply to a call
 }
 
 // frame is the answer as a frame of its own.
