@@ -7,7 +7,9 @@ import (
 )
 
 // wholeBalancer gives all partitions of a group to one of its members; the others
-// stand by. It is what an order over all partitions needs.
+// stand by. It is what an order over all partitions needs, and what a source needs that
+// one worker may run. Members of a group that gives partitions up one by one
+// (cooperative) keep theirs while others come and go.
 type wholeBalancer struct{ kgo.GroupBalancer }
 
 // ProtocolName keeps members apart that would share the partitions.
@@ -24,7 +26,7 @@ func (b wholeBalancer) MemberBalancer(members []kmsg.JoinGroupResponseMember) (k
 
 // Balance implements kgo.ConsumerBalancerBalance. Members are sorted; the first stays
 // the first until it leaves or one with a lower id joins.
-func (wholeBalancer) Balance(b *kgo.ConsumerBalancer, topics map[string]int32) kgo.IntoSyncAssignment {
+func (w wholeBalancer) Balance(b *kgo.ConsumerBalancer, topics map[string]int32) kgo.IntoSyncAssignment {
 	plan := b.NewPlan()
 	var first *kmsg.JoinGroupResponseMember
 	b.EachMember(func(m *kmsg.JoinGroupResponseMember, _ *kmsg.ConsumerMemberMetadata) {
@@ -36,6 +38,9 @@ func (wholeBalancer) Balance(b *kgo.ConsumerBalancer, topics map[string]int32) k
 		for p := range n {
 			plan.AddPartition(first, topic, p)
 		}
+	}
+	if w.IsCooperative() {
+		plan.AdjustCooperative(b)
 	}
 	return plan
 }

@@ -13,6 +13,7 @@ type State string
 const (
 	StateStarting State = "starting" // reading its checkpoint, connecting
 	StateRunning  State = "running"  // data moves, or would if there were any
+	StateStandby  State = "standby"  // another worker does it; this one takes over when that ends
 	StateDegraded State = "degraded" // data moves, but for parts that someone must act on (Report.Parked)
 	StateRetrying State = "retrying" // an error that waiting may mend
 	StateStalled  State = "stalled"  // no error, but nothing has moved for long although something waits

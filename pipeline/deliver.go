@@ -187,7 +187,9 @@ func (d *deliver) newOwner(streams map[string]StreamInfo) (owner, error) {
 	group := sinkGroup(d.pipeline, d.entry.Name)
 	if d.journal.options.Remote {
 		whole := d.entry.Order != nil && d.entry.Order.Per != "partition"
-		return newGroupOwner(d.journal, group, d.entry.Streams, whole)
+		return newGroupOwner(d.journal, group, d.entry.Streams, whole, func() {
+			d.condition.wait(StateStandby, "partitions: other workers deliver them all")
+		})
 	}
 	return &soleOwner{journal: d.journal, group: group, parts: partitionsOf(streams)}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -18,9 +17,6 @@ const keepEvery = time.Second
 // firstKeep is when it is written for the first time: soon, so that a process that is
 // killed again and again still gets on. The times between double from there.
 const firstKeep = 100 * time.Millisecond
-
-// fencedWithin is how close together the times must be for a rival to be the reason.
-const fencedWithin = 5 * time.Minute
 
 // settleTime is how long a run must go without an error to count as running, where
 // nothing was emitted that would show it.
@@ -34,6 +30,7 @@ type ingest struct {
 	source   Source
 	log      *slog.Logger
 	grace    time.Duration
+	shared   bool // other workers may run the source too
 
 	condition condition
 	count     sourceCounters
@@ -68,70 +65,9 @@ func newIngest(j *Journal, pipeline string, entry *SourceEntry, o WorkerOptions)
 	if err != nil {
 		return nil, fmt.Errorf("opening source %s: %w", entry.Name, err)
 	}
-	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log, grace: o.Grace}
+	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log, grace: o.Grace, shared: j.options.Remote && !o.Once}
 	in.condition.set(StateStarting, nil)
 	return in, nil
-}
-
-// run runs the source until ctx ends, it is done or someone must act; after other
-// errors it begins again at the last checkpoint.
-func (in *ingest) run(ctx context.Context) error {
-	var wait backoff
-	for {
-		began, before := time.Now(), in.count.records.Load()
-		err := in.runOnce(ctx)
-		switch {
-		case err == nil:
-			in.condition.set(StateDone, nil)
-			return nil
-		case ctx.Err() != nil:
-			in.condition.set(StateEnded, nil)
-			return ctx.Err()
-		}
-		err = in.judge(err)
-		var stop *StopError
-		if errors.As(err, &stop) {
-			in.condition.set(StateStopped, err)
-			in.log.Error("source stopped", "error", err)
-			return fmt.Errorf("source %s: %w", in.entry.Name, err)
-		}
-		if in.condition.get().Error != err.Error() || !in.condition.is(StateRetrying) {
-			in.log.Warn("source fails, trying again", "error", err)
-		}
-		in.condition.set(StateRetrying, err)
-		if time.Since(began) > time.Minute || in.count.records.Load() > before {
-			wait.reset()
-		}
-		if wait.next(ctx) != nil {
-			in.condition.set(StateEnded, nil)
-			return ctx.Err()
-		}
-	}
-}
-
-// judge turns errors of the journal that trying again won't mend into StopErrors.
-func (in *ingest) judge(err error) error {
-	switch {
-	case errors.Is(err, kerr.MessageTooLarge):
-		return &StopError{
-			Code: "record-too-large", Where: "stream " + in.entry.Stream, Err: err,
-			Fix: "raise max.message.bytes of the stream: the key or headers of a record alone are longer than it takes",
-		}
-	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch):
-		// Once may be a transaction that timed out while the process was held up.
-		if time.Since(in.fencedAt) > fencedWithin {
-			in.fenced = 0
-		}
-		in.fencedAt = time.Now()
-		in.fenced++
-		if in.fenced >= 3 {
-			return &StopError{
-				Code: "source-fenced", Where: fmt.Sprintf("source %s of pipeline %s", in.entry.Name, in.pipeline), Err: err,
-				Fix: "another worker runs this source: let only one do so",
-			}
-		}
-	}
-	return err
 }
 
 // runOnce is one life of the source, from its checkpoint on.

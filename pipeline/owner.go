@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -43,50 +42,21 @@ type groupOwner struct {
 	journal *Journal
 	group   string
 	client  *kgo.Client
-	granted chan grant
+	grants  *grants
 }
-
-// grant is one assignment.
-type grant struct {
-	parts []Partition
-	held  context.Context
-	over  context.CancelFunc // gives it up
-	done  chan struct{}      // closed when the work on it is over
-}
-
-// The group's times: a worker that was killed is replaced after sessionTimeout.
-const (
-	sessionTimeout    = 10 * time.Second
-	heartbeatInterval = time.Second
-	rebalanceTimeout  = 30 * time.Second
-)
 
 // newGroupOwner joins the group. whole says that one member takes all partitions, as an
-// order over all of them needs.
-func newGroupOwner(j *Journal, group string, streams []string, whole bool) (*groupOwner, error) {
-	o := &groupOwner{journal: j, group: group, granted: make(chan grant, 1)}
-	var current *grant
-	giveUp := func(context.Context, *kgo.Client, map[string][]int32) {
-		if current == nil {
-			return
-		}
-		current.over()
-		select {
-		case <-o.granted: // nobody had taken it
-		default:
-			<-current.done
-		}
-		current = nil
-	}
+// order over all of them needs; idle is called when others have all there are.
+func newGroupOwner(j *Journal, group string, streams []string, whole bool, idle func()) (*groupOwner, error) {
+	o := &groupOwner{journal: j, group: group, grants: newGrants()}
+	takeBack := func(context.Context, *kgo.Client, map[string][]int32) { o.grants.takeBack() }
 	balancer := kgo.GroupBalancer(kgo.RangeBalancer())
 	if whole {
 		balancer = wholeBalancer{kgo.RangeBalancer()}
 	}
-	client, err := j.newClient(
-		kgo.ConsumerGroup(group), kgo.ConsumeTopics(streams...), kgo.DisableAutoCommit(), kgo.Balancers(balancer),
-		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
-		kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, assigned map[string][]int32) {
-			giveUp(ctx, client, nil)
+	client, err := j.newClient(append(membership(group, streams, balancer),
+		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, assigned map[string][]int32) {
+			o.grants.takeBack()
 			var parts []Partition
 			for stream, numbers := range assigned {
 				for _, n := range numbers {
@@ -94,14 +64,12 @@ func newGroupOwner(j *Journal, group string, streams []string, whole bool) (*gro
 				}
 			}
 			if len(parts) == 0 {
+				idle()
 				return
 			}
-			held, over := context.WithCancel(ctx)
-			current = &grant{parts: parts, held: held, over: over, done: make(chan struct{})}
-			o.granted <- *current
+			o.grants.give(ctx, parts)
 		}),
-		kgo.OnPartitionsRevoked(giveUp), kgo.OnPartitionsLost(giveUp),
-	)
+		kgo.OnPartitionsRevoked(takeBack), kgo.OnPartitionsLost(takeBack))...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +79,7 @@ func newGroupOwner(j *Journal, group string, streams []string, whole bool) (*gro
 }
 
 func (o *groupOwner) next(ctx context.Context) ([]Partition, context.Context, func(), error) {
-	select {
-	case <-ctx.Done():
-		return nil, nil, nil, ctx.Err()
-	case g := <-o.granted:
-		held, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(g.held, cancel)
-		return g.parts, held, func() { stop(); cancel(); close(g.done) }, nil
-	}
+	return o.grants.next(ctx)
 }
 
 // commit fails where the partitions were taken away meanwhile: the group's generation

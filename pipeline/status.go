@@ -86,8 +86,10 @@ func (w *Worker) Status() Status {
 	return s
 }
 
-// ready reports whether data moves, or has all been moved.
-func (c *Condition) ready() bool { return c.State == StateRunning || c.State == StateDone }
+// ready reports whether data moves, here or in another worker, or has all been moved.
+func (c *Condition) ready() bool {
+	return c.State == StateRunning || c.State == StateStandby || c.State == StateDone
+}
 
 func (in *ingest) status() SourceStatus {
 	s := SourceStatus{
