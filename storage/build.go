@@ -49,6 +49,7 @@ func (j *Journal) buildOpaque(l *raft.Log, typ frameType) {
 	h.length = uint32(aligned(frameHeaderBytes + len(l.Data)))
 	head := j.app.head(frameHeaderBytes)
 	h.put(head)
+	putNote(head, h.position, j.durable.Load())
 	j.app.buffers = append(j.app.buffers, head, l.Data, j.app.head(int(h.length)-frameHeaderBytes-len(l.Data)))
 	j.finish(h, l.Data)
 }
@@ -93,13 +94,14 @@ func (j *Journal) buildBatches(l *raft.Log, p *Proposal) {
 	}
 	h.length = uint32(aligned(bodyAt + bytes))
 	h.put(head)
+	putNote(head, h.position, j.durable.Load())
 	a.buffers[slot] = head[:bodyAt]
 	a.buffers = append(a.buffers, a.head(int(h.length)-bodyAt-bytes))
 	j.finish(h, nil)
 }
 
-// buildReceived checks that a frame that the leader sent belongs here, and takes it as it is. Its own checksums were
-// checked by checkReceived.
+// buildReceived checks that a frame that the leader sent belongs here, and takes it as it is, with a note of its own. Its
+// checksums were checked by checkReceived.
 func (j *Journal) buildReceived(l *raft.Log) error {
 	frame := l.Extensions
 	h, ok := parseFrameHeader(frame, j.tail.pos)
@@ -119,9 +121,12 @@ func (j *Journal) buildReceived(l *raft.Log) error {
 	if reason != "" {
 		return fmt.Errorf("frame of raft entry %d at journal position %d does not fit: %s", l.Index, h.position, reason)
 	}
+	head := j.app.head(frameHeaderBytes)
+	copy(head, frame)
+	putNote(head, h.position, j.durable.Load())
+	j.app.buffers = append(j.app.buffers, head, frame[frameHeaderBytes:])
 	at := frameHeaderBytes + h.dirBytes()
 	if h.typ != frameBatches {
-		j.app.buffers = append(j.app.buffers, frame)
 		j.finish(h, frame[at:at+int(h.count)])
 		return nil
 	}
@@ -135,7 +140,6 @@ func (j *Journal) buildReceived(l *raft.Log) error {
 		})
 		at += int(d.length)
 	}
-	j.app.buffers = append(j.app.buffers, frame)
 	j.finish(h, nil)
 	return nil
 }

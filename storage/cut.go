@@ -82,6 +82,8 @@ func (j *Journal) cutTail(low uint64) error {
 	if !ok {
 		return raft.ErrLogNotFound
 	}
+	j.flushMu.Lock()
+	defer j.flushMu.Unlock()
 	j.space.pausePreparer() // it would go on where the log is read anew
 	cut := int64(seg.entries[n].rel)
 	if seg.base+uint64(cut) < j.committed.Load() {
@@ -119,7 +121,7 @@ func (j *Journal) lowerDurable(end uint64) error {
 	if end >= j.durable.Load() {
 		end = j.durable.Load()
 	}
-	if err := j.mark.setSynced(end, false); err != nil {
+	if err := j.mark.setSynced(end, markCutting); err != nil {
 		return err
 	}
 	j.durable.Store(end)
@@ -137,7 +139,7 @@ func (j *Journal) reload(last *segment) error {
 		}
 	}
 	j.mu.RUnlock()
-	l, err := loadLog(j, bases, j.durable.Load(), false)
+	l, err := loadLog(j, bases, marked{j.durable.Load(), markCutting})
 	if err != nil {
 		return fmt.Errorf("reading the log after its end was cut: %w", err)
 	}

@@ -21,8 +21,8 @@
 // # Concurrency
 //
 // All methods of Journal are safe for concurrent use. Locks are taken in this order: Journal.wmu (one writer at a time:
-// appends, cuts, trims, the start file; held during I/O), space.mu (what is allocated; held during I/O), Journal.mu
-// (the index that readers see; never held during I/O). Readers and the indexer of keys and tags take segment.indexMu,
+// appends, cuts, trims, the start file; held during I/O), flushMu (one flush, or what destroys frames; held during I/O),
+// space.mu (what is allocated; held during I/O), Journal.mu (the index that readers see; never held during I/O). Readers and the indexer of keys and tags take segment.indexMu,
 // then indexer.mu, then Journal.mu, never with one of the writer's. The mutexes of a segment's view, of its grains and
 // of the Cache are taken last, one at a time.
 package storage

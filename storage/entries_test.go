@@ -62,7 +62,8 @@ func verifyClean(t testing.TB, dir string) {
 
 // reseal gives an edited frame header and directory of n bytes a good checksum.
 func reseal(frame []byte, n int) {
-	binary.LittleEndian.PutUint32(frame[8:], crc32.Checksum(frame[12:n], castagnoli))
+	sum := crc32.Update(crc32.Checksum(frame[12:52], castagnoli), castagnoli, make([]byte, 4))
+	binary.LittleEndian.PutUint32(frame[8:], crc32.Update(sum, castagnoli, frame[56:n]))
 }
 
 // openCommands opens a command log of n entries.

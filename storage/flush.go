@@ -25,7 +25,7 @@ func (j *Journal) raiseDurable(end uint64) error {
 	if end <= j.durable.Load() {
 		return nil
 	}
-	if err := j.mark.set(end, false); err != nil {
+	if err := j.mark.set(end, markOpen); err != nil {
 		return err
 	}
 	j.durable.Store(end)
@@ -80,6 +80,8 @@ func (j *Journal) Flush() error {
 }
 
 func (j *Journal) flush() error {
+	j.flushMu.Lock()
+	defer j.flushMu.Unlock()
 	// A sync of the current segment is enough: sealing syncs, and nothing is written behind before that.
 	j.mu.RLock()
 	if len(j.index.segs) == 0 {

@@ -6,7 +6,8 @@ import (
 	"hash/crc32"
 )
 
-// A frame is one raft entry. It has the same bytes on all replicas, on disk and on the wire; FORMAT.md draws it.
+// A frame is one raft entry. It has the same bytes on all replicas, on disk and on the wire, but for its note; FORMAT.md
+// draws it.
 const (
 	frameMagic       = 0x314a4244 // "DBJ1"
 	frameVersion     = 1
@@ -48,7 +49,7 @@ func (t frameType) String() string {
 // frameHeader is the fixed part of a frame.
 type frameHeader struct {
 	length     uint32 // of the whole frame, a multiple of frameAlign
-	crc        uint32 // of the header from byte 12 on and the directory
+	crc        uint32 // of the header from byte 12 on, without the note, and the directory
 	typ        frameType
 	index      uint64
 	term       uint64
@@ -57,6 +58,7 @@ type frameHeader struct {
 	payloadCRC uint32 // of other types than batches
 	prevCRC    uint32 // crc of the frame before
 	stamp      int64  // leader's time, µs
+	durable    uint64 // what its note says; put writes none
 }
 
 // dirBytes is the length of the directory.
@@ -80,9 +82,9 @@ func (h *frameHeader) put(buf []byte) {
 	le.PutUint32(buf[40:], h.count)
 	le.PutUint32(buf[44:], h.payloadCRC)
 	le.PutUint32(buf[48:], h.prevCRC)
-	le.PutUint32(buf[52:], 0)
+	clearNote(buf)
 	le.PutUint64(buf[56:], uint64(h.stamp))
-	h.crc = crc32.Checksum(buf[12:frameHeaderBytes+h.dirBytes()], castagnoli)
+	h.crc = frameSum(buf, frameHeaderBytes+h.dirBytes())
 	le.PutUint32(buf[8:], h.crc)
 }
 
@@ -108,10 +110,10 @@ func parseFrameHeader(buf []byte, position uint64) (h frameHeader, ok bool) {
 		prevCRC:    le.Uint32(buf[48:]),
 		stamp:      int64(le.Uint64(buf[56:])),
 	}
-	known := h.typ >= frameBatches && h.typ <= frameCommand && buf[13] == 0 &&
-		le.Uint16(buf[14:]) == frameVersion && le.Uint32(buf[52:]) == 0
+	known := h.typ >= frameBatches && h.typ <= frameCommand && buf[13] == 0 && le.Uint16(buf[14:]) == frameVersion
 	sized := h.length >= frameHeaderBytes && h.length <= maxFrameBytes && h.length%frameAlign == 0
-	if !known || !sized {
+	var noted bool
+	if h.durable, noted = readNote(buf, position); !known || !sized || !noted {
 		return h, false
 	}
 	inner := uint64(h.count)
@@ -124,7 +126,7 @@ func parseFrameHeader(buf []byte, position uint64) (h frameHeader, ok bool) {
 // checkDirectory says whether the checksum over header and directory holds; buf must hold both.
 func (h *frameHeader) checkDirectory(buf []byte) bool {
 	n := frameHeaderBytes + h.dirBytes()
-	return len(buf) >= n && crc32.Checksum(buf[12:n], castagnoli) == h.crc
+	return len(buf) >= n && frameSum(buf, n) == h.crc
 }
 
 // dirEntry describes one batch of a frame.

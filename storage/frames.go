@@ -127,6 +127,7 @@ func (j *Journal) Received(buf []byte, first uint64) ([]*raft.Log, error) {
 			return nil, fmt.Errorf("%w: entry %d has no whole frame", ErrDamagedFrame, first+uint64(len(all)))
 		}
 		l := &raft.Log{Index: h.index, Term: h.term, Type: h.typ.raft(), Extensions: buf[:h.length:h.length]}
+		clearNote(buf) // of the log that it comes from
 		if j.o.Commands {
 			if err := checkReceived([]*raft.Log{l}); err != nil {
 				return nil, err

@@ -64,6 +64,8 @@ func (j *Journal) Reset(state []byte) error {
 }
 
 func (j *Journal) reset(front *tail) error {
+	j.flushMu.Lock()
+	defer j.flushMu.Unlock()
 	j.space.pausePreparer()
 	if err := j.lowerDurable(0); err != nil {
 		return err
@@ -88,7 +90,7 @@ func (j *Journal) reset(front *tail) error {
 	if err := j.start.write(); err != nil {
 		return err
 	}
-	l, err := loadLog(j, nil, 0, false)
+	l, err := loadLog(j, nil, marked{})
 	if err != nil {
 		return err
 	}

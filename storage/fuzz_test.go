@@ -37,6 +37,7 @@ func FuzzReceivedFrame(f *testing.F) {
 		}
 		got, err := j.Frame(1)
 		must(t, err)
+		clear(frame[52:56]) // the note is not handed on
 		if !bytes.Equal(got, frame) {
 			t.Fatalf("stored %x, got %x", frame, got)
 		}

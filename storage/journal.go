@@ -32,6 +32,10 @@ type Journal struct {
 	justCut   bool // the end was cut, and nothing stored since
 	proposals proposals
 
+	// flushMu is held by a flush, which does not take wmu, and by what destroys frames: a flush that ended in the middle of
+	// that would vouch for frames that are gone.
+	flushMu sync.Mutex
+
 	space space // has its own mutex
 
 	mu    sync.RWMutex // guards the index and what is reachable from it
@@ -125,7 +129,7 @@ func (j *Journal) closeClean() error {
 	}
 	j.markMu.Lock()
 	defer j.markMu.Unlock()
-	if err := j.mark.setSynced(j.durable.Load(), true); err != nil {
+	if err := j.mark.setSynced(j.durable.Load(), markClosed); err != nil {
 		return fmt.Errorf("closing journal %s: %w", j.dir, err)
 	}
 	return nil

@@ -19,7 +19,7 @@ type loadedLog struct {
 
 // loadLog reads the log of the segments with these bases: the sealed ones from their indexes where those can be
 // believed, the last one frame by frame; the last one's torn tail is cut.
-func loadLog(j *Journal, bases []uint64, durable uint64, clean bool) (l *loadedLog, err error) {
+func loadLog(j *Journal, bases []uint64, was marked) (l *loadedLog, err error) {
 	front := j.start.front
 	l = &loadedLog{tail: front.clone(), index: index{parts: map[uint32]*partition{}, front: *front}}
 	defer func() {
@@ -39,8 +39,8 @@ func loadLog(j *Journal, bases []uint64, durable uint64, clean bool) (l *loadedL
 		l.part(id).start = start
 	}
 	if len(bases) == 0 { // 4
-		if durable > front.pos {
-			return l, &DamageError{File: j.dir, Position: front.pos, End: durable, Reason: "all segments are missing"}
+		if was.durable > front.pos {
+			return l, &DamageError{File: j.dir, Position: front.pos, End: was.durable, Reason: "all segments are missing"}
 		}
 		bases = []uint64{front.pos}
 	} else if bases[0] != front.pos {
@@ -58,15 +58,15 @@ func loadLog(j *Journal, bases []uint64, durable uint64, clean bool) (l *loadedL
 		} else {
 			t := l.tail
 			l.sealed = Front{Position: t.pos, Index: t.index, Term: t.term, ConfigIndex: t.configIndex, Config: t.config}
-			err = l.loadLast(j, seg, durable, clean) // 6
+			err = l.loadLast(j, seg, was) // 6
 		}
 		if err != nil {
 			return l, err
 		}
 	}
-	if l.tail.pos < durable {
-		return l, &DamageError{File: l.index.segs[len(bases)-1].path, Offset: l.index.segs[len(bases)-1].size, Position: l.tail.pos, End: durable,
-			Reason: fmt.Sprintf("the log ends here, but was on stable storage up to %d", durable)}
+	if l.tail.pos < was.durable {
+		return l, &DamageError{File: l.index.segs[len(bases)-1].path, Offset: l.index.segs[len(bases)-1].size, Position: l.tail.pos, End: was.durable,
+			Reason: fmt.Sprintf("the log ends here, but was on stable storage up to %d", was.durable)}
 	}
 	l.index.end = l.tail.pos
 	return l, nil
@@ -112,16 +112,13 @@ func (l *loadedLog) loadSealed(j *Journal, seg *segment, end uint64) error {
 	}
 	*seg = segment{base: seg.base, path: seg.path, file: seg.file, discard: seg.discard, prev: l.tail.crc, lastCRC: l.tail.crc}
 	seg.acquire()
-	stop, err := l.scan(seg, int64(end-seg.base), false)
+	stop, err := l.scan(seg, int64(end-seg.base))
 	if err != nil {
 		return err
 	}
 	if seg.end() != end {
-		reason := stop.alien + stop.broken
-		if stop.zero {
-			reason = "there is no frame"
-		}
-		return seg.damage(seg.size, int64(end-seg.base), reason)
+		sc := &scanner{file: seg.file, size: int64(end - seg.base)}
+		return sc.damaged(seg, l.tail, sc.size, stop.reason())
 	}
 	l.tail.expire()
 	rebuilt := buildIndex(seg, l.index.parts, l.tail, l.aborted)
@@ -176,7 +173,7 @@ func (l *loadedLog) adopt(x *segIndex) {
 }
 
 // scan adds the frames of a segment to the index until something else is found, or the file offset limit is reached.
-func (l *loadedLog) scan(seg *segment, limit int64, full bool) (verdict, error) {
+func (l *loadedLog) scan(seg *segment, limit int64) (verdict, error) {
 	size, err := seg.file.Size()
 	if err != nil {
 		return verdict{}, err
@@ -184,7 +181,7 @@ func (l *loadedLog) scan(seg *segment, limit int64, full bool) (verdict, error) 
 	sc := &scanner{file: seg.file, size: min(size, limit)}
 	l.aborted = nil
 	for {
-		v, err := sc.next(seg.size, l.tail, full)
+		v, err := sc.next(seg.size, l.tail)
 		if err != nil {
 			return v, fmt.Errorf("reading %s at %d: %w", seg.path, seg.size, err)
 		}
@@ -221,30 +218,39 @@ func (l *loadedLog) addFrame(seg *segment, h *frameHeader, frame []byte) {
 }
 
 // loadLast takes the segment that is written to, and cuts what lies behind its last whole frame.
-func (l *loadedLog) loadLast(j *Journal, seg *segment, durable uint64, clean bool) error {
-	stop, err := l.scan(seg, math.MaxInt64, true)
+func (l *loadedLog) loadLast(j *Journal, seg *segment, was marked) error {
+	stop, err := l.scan(seg, math.MaxInt64)
 	if err != nil {
 		return err
 	}
 	if stop.alien != "" { // a whole frame in its own place that does not follow is never the end of a log
 		return seg.damage(seg.size, seg.size+int64(stop.header.length), "frame is whole, but "+stop.alien)
 	}
-	if l.tail.pos < durable && !stop.zero {
-		return seg.damage(seg.size, int64(durable-seg.base), stop.broken)
-	}
 	size, err := seg.file.Size()
 	if err != nil {
 		return err
 	}
 	l.alloc = size &^ (frameAlign - 1)
-	if clean && durable == l.tail.pos {
+	if was.state == markClosed && was.durable == l.tail.pos {
 		return nil
 	}
-	if l.tail.pos < durable {
+	if l.tail.pos < was.durable && stop.zero {
 		return nil // the caller reports it
 	}
-	if err := cutLeftovers(seg, seg.size, size); err != nil {
-		return err
+	sc := &scanner{file: seg.file, size: size}
+	left, err := sc.behind(seg.size, seg.base, l.tail)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", seg.path, err)
+	case left.proof != nil && was.state != markCutting:
+		return sc.damaged(seg, l.tail, int64(left.proof.position-seg.base), stop.reason()+", but "+left.proof.vouches())
+	case l.tail.pos < was.durable:
+		return sc.damaged(seg, l.tail, int64(was.durable-seg.base), stop.reason())
+	}
+	if left.any {
+		if err := cutLeftovers(seg, seg.size, size); err != nil {
+			return err
+		}
 	}
 	return seg.file.Sync() // frames above durable are only now known to be on stable storage
 }

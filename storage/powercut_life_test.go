@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -23,6 +24,7 @@ type promises struct {
 	Sequence int32            // the idempotent producer's next one, as far as it was acknowledged
 	Dup      int64            // where its last acknowledged batch is
 	Reset    bool             // the log is being thrown away for another one
+	Cutting  bool             // its end is being cut off
 }
 
 // life is what a journal goes through, in one goroutine, so that every run of a seed does the same.
@@ -33,6 +35,8 @@ type life struct {
 	ever [lifeParts]map[int64][][]byte // whatever was written at an offset; the last one counts
 	last [lifeParts]map[int64][]byte   // of those, what was acknowledged
 	from []byte                        // the front that the log is started anew behind
+
+	synced []uint64 // journal positions at which all before was on stable storage before anything was written behind
 }
 
 func newLife(t testing.TB, o storage.Options, rng *rand.Rand) *life {
@@ -85,8 +89,18 @@ func (l *life) live(steps int, goOn func() bool) {
 		default:
 			l.append(1 + l.rng.Intn(3))
 		}
+		l.noteSynced()
 	}
 	_ = l.Close()
+}
+
+// noteSynced notes up to where all is on stable storage, and forgets what is not there any more.
+func (l *life) noteSynced() {
+	end := l.DurableEnd()
+	for len(l.synced) > 0 && l.synced[len(l.synced)-1] >= end {
+		l.synced = l.synced[:len(l.synced)-1]
+	}
+	l.synced = append(slices.Clip(l.synced), end)
 }
 
 // next is the next raft index.
@@ -165,6 +179,9 @@ func (l *life) write(entries int) (all []*storage.Batch) {
 	for _, b := range all {
 		must(l.t, b.Err)
 	}
+	if l.opts.Mode == storage.Durable {
+		l.noteSynced()
+	}
 	return all
 }
 
@@ -182,8 +199,15 @@ func (l *life) cutTail() {
 	must(l.t, l.Flush()) // raft cuts only what it never acknowledged
 	l.seen()
 	l.term += uint64(l.rng.Intn(3))
-	l.write(1 + l.rng.Intn(6))
+	for range 1 + l.rng.Intn(3) {
+		l.write(1 + l.rng.Intn(3))
+		if l.rng.Intn(3) == 0 {
+			must(l.t, l.Flush())
+		}
+	}
+	l.now.Cutting = true
 	must(l.t, l.DeleteRange(keep, l.log.last()))
+	l.now.Cutting = false
 }
 
 func (l *life) trim() {

@@ -32,6 +32,7 @@ type enumeration struct {
 	cuts   vfs.Cuts
 	nested float64 // the share of the disks on whose recovery the power is cut again
 	life   *life
+	check  func(disk *vfs.Mem, p promises) error // life.survives if nil
 	tried  int
 	found  error // the first broken promise; ends the run
 }
@@ -58,7 +59,11 @@ func (e *enumeration) at(before string) {
 		if e.cuts.Rng.Float64() < e.nested {
 			e.again(disk.Crash(nil), p)
 		}
-		if err := e.life.survives(disk, p); err != nil {
+		check := e.check
+		if check == nil {
+			check = e.life.survives
+		}
+		if err := check(disk, p); err != nil {
 			e.found = fmt.Errorf("cut before %s, with %v kept: %w", before, kept, err)
 		}
 		return e.found == nil

@@ -109,7 +109,8 @@ func (j *Journal) GetLog(i uint64, log *raft.Log) error {
 	return nil
 }
 
-// Frame returns the whole frame of a raft entry, checked: what a follower gets in the entry's Extensions. The error is
+// Frame returns the whole frame of a raft entry, checked and without its note: what a follower gets in the entry's
+// Extensions. The error is
 // raft.ErrLogNotFound, a *DamageError, or that of the disk.
 func (j *Journal) Frame(i uint64) ([]byte, error) {
 	j.mu.RLock()
@@ -138,6 +139,7 @@ func readFrame(seg *segment, rel, end int64) ([]byte, error) {
 	if reason := h.checkPayload(frame); reason != "" {
 		return nil, seg.damage(rel, end, reason)
 	}
+	clearNote(frame)
 	return frame, nil
 }
 

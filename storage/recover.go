@@ -15,9 +15,8 @@ func (j *Journal) recover() error {
 	if j.start, fresh, err = openStart(j.fsys, j.dir); err != nil { // 1
 		return err
 	}
-	var durable uint64
-	var clean bool
-	if j.mark, durable, clean, err = openMark(j.fsys, j.dir); err != nil { // 2
+	var was marked
+	if j.mark, was, err = openMark(j.fsys, j.dir); err != nil { // 2
 		return err
 	}
 	names, err := j.fsys.ReadDir(j.dir)
@@ -39,7 +38,7 @@ func (j *Journal) recover() error {
 			return err
 		}
 	}
-	l, err := loadLog(j, bases, durable, clean) // 4 to 6
+	l, err := loadLog(j, bases, was) // 4 to 6
 	if err != nil {
 		return err
 	}
@@ -106,5 +105,5 @@ func (j *Journal) install(l *loadedLog) error {
 	j.durable.Store(l.tail.pos)
 	j.markMu.Lock()
 	defer j.markMu.Unlock()
-	return j.mark.setSynced(l.tail.pos, false)
+	return j.mark.setSynced(l.tail.pos, markOpen)
 }

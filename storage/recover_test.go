@@ -315,9 +315,11 @@ func TestLeftoversOfATornWriteAreCut(t *testing.T) {
 	l := openLog(t, t.TempDir(), o)
 	l.put(0, plain("a", 1))
 	firstEnd, _ := func() (int, int) { o, n := lastFrame(t, lastSegment(t, l.dir)); return o + n, n }()
+	var torn [][]byte
 	for i := range 5 {
-		l.put(0, plain(fmt.Sprint(i), 1))
+		torn = append(torn, plain(fmt.Sprint(i), 1))
 	}
+	l.putMany(0, torn...)
 	dir := l.crash()
 	forgetDurable(t, dir)
 	path := lastSegment(t, dir)

@@ -52,7 +52,7 @@ func (r *Repair) applyNewer(to string) error {
 
 // applyOlder lowers the mark before anything is cut, as every cut does (FORMAT.md, writing 4).
 func (r *Repair) applyOlder(to string) error {
-	m, _, _, err := openMark(r.fsys, r.Dir)
+	m, _, err := openMark(r.fsys, r.Dir)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *Repair) applyOlder(to string) error {
 			return err
 		}
 	}
-	if err := m.setSynced(r.From, false); err != nil {
+	if err := m.setSynced(r.From, markOpen); err != nil {
 		return err
 	}
 	slices.Reverse(r.Files) // the last one first: what is left is always a log

@@ -214,7 +214,7 @@ func (j *Journal) endState(seg *segment) (*tail, error) {
 	for _, s := range segs {
 		l := &loadedLog{tail: state, index: index{parts: map[uint32]*partition{}}}
 		again := &segment{base: s.base, path: s.path, file: s.file}
-		if stop, err := l.scan(again, s.size, false); err != nil {
+		if stop, err := l.scan(again, s.size); err != nil {
 			return nil, err
 		} else if again.end() != s.end() {
 			return nil, s.damage(again.size, s.size, stop.broken+stop.alien)

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -50,9 +49,17 @@ type verdict struct {
 	alien  string      // the frame is whole but cannot follow the one before: never the end of a log
 }
 
-// next judges the bytes at file offset off, where the frame behind t should be. With full false the batches' bodies
-// are not read into the checksum.
-func (s *scanner) next(off int64, t *tail, full bool) (verdict, error) {
+// reason says why there is no frame that can be taken.
+func (v *verdict) reason() string {
+	if v.zero {
+		return "there is no frame"
+	}
+	return v.alien + v.broken
+}
+
+// next judges the bytes at file offset off, where the frame behind t should be. All of them are checked: the headers of
+// batches, which only their own checksums cover, say what producers and transactions do.
+func (s *scanner) next(off int64, t *tail) (verdict, error) {
 	head, err := s.bytes(off, frameHeaderBytes)
 	if err != nil {
 		return verdict{}, err
@@ -77,35 +84,13 @@ func (s *scanner) next(off int64, t *tail, full bool) (verdict, error) {
 		v.broken = "header checksum does not match"
 		return v, nil
 	}
-	if full || h.typ != frameBatches {
-		v.broken = h.checkPayload(frame)
-	} else {
-		v.broken = h.checkHeaders(frame)
-	}
-	if v.broken == "" {
+	if v.broken = h.checkPayload(frame); v.broken == "" {
 		if v.alien = t.links(&h); v.alien == "" {
 			v.alien = denseOffsets(frame, &h, t)
 		}
 		v.frame = frame
 	}
 	return v, nil
-}
-
-// checkHeaders is checkPayload without the batches' checksums.
-func (h *frameHeader) checkHeaders(frame []byte) string {
-	at := frameHeaderBytes + h.dirBytes()
-	for i := range int(h.count) {
-		d := entryAt(frame, i)
-		if d.length < batchHeaderBytes || uint64(at)+uint64(d.length) > uint64(len(frame)) {
-			return fmt.Sprintf("batch %d of %d bytes runs over the frame's end", i, d.length)
-		}
-		b := parseHeader(frame[at:])
-		if b.Magic != 2 || b.Size() != int(d.length) || b.BaseOffset != d.baseOffset || b.CRC != d.crc || uint32(b.Records) != d.records {
-			return fmt.Sprintf("batch %d: header differs from the frame's directory", i)
-		}
-		at += int(d.length)
-	}
-	return checkPadding(frame[at:])
 }
 
 // denseOffsets says why the frame's batches cannot follow what t holds, or "".
@@ -129,36 +114,6 @@ func denseOffsets(frame []byte, h *frameHeader, t *tail) string {
 		seen[d.partition] = d.baseOffset + int64(d.records)
 	}
 	return ""
-}
-
-// leftovers calls found with every file offset from off on that holds a frame header of its own position. Beyond the
-// end of the log there must be none, or it could come to life again once the log has grown up to it.
-func (s *scanner) leftovers(off int64, base uint64, found func(off int64) error) error {
-	le := binary.LittleEndian
-	for off = int64(aligned(int(off))); off < s.size; {
-		b, err := s.bytes(off, scanBuffer)
-		if err != nil {
-			return err
-		}
-		n := len(b) &^ (frameAlign - 1)
-		if n == 0 {
-			return nil
-		}
-		for i := 0; i+40 <= len(b) && i < n; i += frameAlign {
-			if le.Uint32(b[i:]) == frameMagic && le.Uint64(b[i+32:]) == base+uint64(off)+uint64(i) {
-				if err := found(off + int64(i)); err != nil {
-					return err
-				}
-			}
-		}
-		// The last units of the block may hold a header whose position lies in the next one.
-		if next := off + int64(n) - 48; n > 48 && off+int64(n) < s.size {
-			off = next
-		} else {
-			off += int64(n)
-		}
-	}
-	return nil
 }
 
 func allZero(b []byte) bool {

@@ -54,6 +54,11 @@ func (t *tail) links(h *frameHeader) string {
 	return ""
 }
 
+// before says whether a frame can be one that once came later.
+func (t *tail) before(h *frameHeader) bool {
+	return h.position > t.pos && h.index > t.index && h.term >= t.term && h.stamp >= t.stamp
+}
+
 // addFrame moves the tail behind the frame h; its batches are added by addBatch before.
 func (t *tail) addFrame(h *frameHeader, payload []byte) {
 	t.pos = h.position + uint64(h.length)
