@@ -27,6 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // batchSpec describes a record batch to encode.
 type batchSpec struct {
 	times    []int64 // of the records, ms
+	key, tag string  // of all records; none if empty
 	values   []string
 	codec    storage.Compression
 	producer int64
@@ -53,10 +54,18 @@ func batch(s batchSpec) []byte {
 		r := []byte{0}
 		r = binary.AppendVarint(r, ts-s.times[0])
 		r = binary.AppendVarint(r, int64(i))
-		r = binary.AppendVarint(r, -1)
-		r = binary.AppendVarint(r, int64(len(value)))
-		r = append(r, value...)
-		r = binary.AppendVarint(r, 0)
+		if s.key == "" {
+			r = binary.AppendVarint(r, -1)
+		} else {
+			r = append(binary.AppendVarint(r, int64(len(s.key))), s.key...)
+		}
+		r = append(binary.AppendVarint(r, int64(len(value))), value...)
+		if s.tag == "" {
+			r = binary.AppendVarint(r, 0)
+		} else {
+			r = append(binary.AppendVarint(binary.AppendVarint(r, 1), int64(len(storage.TagHeader))), storage.TagHeader...)
+			r = append(binary.AppendVarint(r, int64(len(s.tag))), s.tag...)
+		}
 		records = append(binary.AppendVarint(records, int64(len(r))), r...)
 	}
 	records = pack(s.codec, records)

@@ -66,24 +66,24 @@ func (x *indexer) run() {
 		case <-x.j.closing:
 			return
 		case <-x.kick:
+			x.pass(told)
 		}
-		segs, release := x.j.segments()
-		for i := len(segs) - 1; i >= 0; i-- {
-			select {
-			case <-x.j.closing:
-				release()
-				return
-			default:
-			}
-			if told[segs[i].base] { // lookups that need it try again, and say why they fail
-				continue
-			}
-			if err := x.tend(segs[i], i == len(segs)-1); err != nil && !errors.Is(err, ErrClosed) {
-				told[segs[i].base] = true
-				x.j.o.Logger.Error("a segment cannot be indexed; lookups that need it fail", "file", segs[i].path, "error", err)
-			}
+	}
+}
+
+// pass makes what is missing now, from the newest segment to the oldest, but for segments that are in told: it adds those
+// that cannot be indexed.
+func (x *indexer) pass(told map[uint64]bool) {
+	segs, release := x.j.segments()
+	defer release()
+	for i := len(segs) - 1; i >= 0 && !x.j.isClosing(); i-- {
+		if told[segs[i].base] { // lookups that need it try again, and say why they fail
+			continue
 		}
-		release()
+		if err := x.tend(segs[i], i == len(segs)-1); err != nil && !errors.Is(err, ErrClosed) {
+			told[segs[i].base] = true
+			x.j.o.Logger.Error("a segment cannot be indexed; lookups that need it fail", "file", segs[i].path, "error", err)
+		}
 	}
 }
 

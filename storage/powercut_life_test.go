@@ -36,11 +36,13 @@ type life struct {
 	last [lifeParts]map[int64][]byte   // of those, what was acknowledged
 	from []byte                        // the front that the log is started anew behind
 
-	synced []uint64 // journal positions at which all before was on stable storage before anything was written behind
+	indexed bool              // it keeps indexes of keys and tags
+	holds   map[string]recipe // by all that a batch's checksum covers: what is in it
+	synced  []uint64          // journal positions at which all before was on stable storage before anything was written behind
 }
 
 func newLife(t testing.TB, o storage.Options, rng *rand.Rand) *life {
-	l := &life{rng: rng}
+	l := &life{rng: rng, holds: map[string]recipe{}}
 	for p := range lifeParts {
 		l.ever[p], l.last[p] = map[int64][][]byte{}, map[int64][]byte{}
 	}
@@ -52,6 +54,9 @@ func (l *life) open() {
 	j, err := storage.Open("j", l.opts)
 	must(l.t, err)
 	l.Journal = j
+	if l.indexed {
+		j.KeepIndexesByHand(storage.Indexes{Keys: true, Tags: true})
+	}
 	l.Commit(l.log.last())
 }
 
@@ -90,6 +95,9 @@ func (l *life) live(steps int, goOn func() bool) {
 			l.append(1 + l.rng.Intn(3))
 		}
 		l.noteSynced()
+		if l.indexed && l.rng.Intn(2) == 0 {
+			l.MakeIndexes()
+		}
 	}
 	_ = l.Close()
 }
@@ -155,12 +163,16 @@ func (l *life) write(entries int) (all []*storage.Batch) {
 		for range 1 + l.rng.Intn(3) {
 			b := &storage.Batch{Partition: uint32(l.rng.Intn(lifeParts))}
 			spec := batchSpec{values: []string{fmt.Sprint(index, l.rng.Int()) + string(bytes.Repeat([]byte{'v'}, l.rng.Intn(600)))}}
+			if l.indexed {
+				spec.key, spec.tag, spec.times = fmt.Sprint("k", l.rng.Intn(5)), fmt.Sprint("t", l.rng.Intn(5)), []int64{l.rng.Int63n(1000)}
+			}
 			if b.Partition == 0 && inFlight > 0 && l.rng.Intn(2) == 0 {
 				inFlight--
 				spec.producer, spec.sequence = 7, sequence
 				sequence++
 			}
 			b.Data = batch(spec)
+			l.holds[string(b.Data[17:])] = recipe{spec.key, spec.tag}
 			must(l.t, b.Check())
 			p.Batches, all = append(p.Batches, b), append(all, b)
 		}

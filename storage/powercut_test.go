@@ -27,14 +27,15 @@ func seeds(t testing.TB, n int64) int64 {
 
 // enumeration cuts the power before every operation of a life and checks every disk that this could leave.
 type enumeration struct {
-	mem    *vfs.Mem
-	disk   *vfs.Faulty
-	cuts   vfs.Cuts
-	nested float64 // the share of the disks on whose recovery the power is cut again
-	life   *life
-	check  func(disk *vfs.Mem, p promises) error // life.survives if nil
-	tried  int
-	found  error // the first broken promise; ends the run
+	mem     *vfs.Mem
+	disk    *vfs.Faulty
+	cuts    vfs.Cuts
+	nested  float64 // the share of the disks on whose recovery the power is cut again
+	life    *life
+	indexed bool                                  // the life keeps indexes of keys and tags
+	check   func(disk *vfs.Mem, p promises) error // life.survives if nil
+	tried   int
+	found   error // the first broken promise; ends the run
 }
 
 func newEnumeration(rng *rand.Rand) *enumeration {
@@ -120,6 +121,7 @@ func (e *enumeration) run(t testing.TB, seed int64, steps int) {
 		o.Mode, o.ReadDurable, o.FlushEvery = storage.Replicated, true, 1<<62 // flushed when the life says so
 	}
 	e.life = newLife(t, o, e.cuts.Rng)
+	e.life.indexed = e.indexed
 	e.life.live(steps, func() bool { return e.found == nil })
 	e.at("the end")
 }
