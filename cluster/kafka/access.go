@@ -11,6 +11,9 @@ import (
 // Access says how clients of a listener prove who they are. The zero value lets
 // anybody in, as User:ANONYMOUS.
 type Access struct {
+	// Name is the listener's name. Clients that come through it are told the addresses
+	// that the other nodes have announced under the same name.
+	Name string
 	// TLS encrypts the connections. If it asks for a client's certificate, and SASL
 	// is not asked for, the certificate's subject is who the client is.
 	TLS *tls.Config

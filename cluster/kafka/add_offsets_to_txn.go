@@ -3,6 +3,8 @@ package kafka
 import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster"
 )
 
 // addOffsetsToTxn names a group whose offsets will be committed with a
@@ -21,7 +23,7 @@ func (s *Server) addOffsetsToTxn(c *call, req *kmsg.AddOffsetsToTxnRequest) kmsg
 		resp.ErrorCode = errorCode(err)
 		return resp
 	}
-	err = s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, nil, []string{req.Group})
-	resp.ErrorCode = fencedCode(err, c.version >= 2)
+	err = s.txns.add(s.ctx, cluster.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
+	resp.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 2)
 	return resp
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
-	"github.com/daybook-data/daybook/storage"
 )
 
 // addPartitionsToTxn names the partitions that a transaction will write to: all
@@ -88,10 +87,10 @@ func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTx
 	switch {
 	case missing:
 	case asked.verify:
-		code = fencedCode(s.txns.verify(asked, partitions), true)
+		code = fencedCode(coordinatorCode(s.txns.verify(asked, partitions)), true)
 	default:
-		err := s.txns.add(c.conn.server.ctx, asked.id, asked.producerID, asked.epoch, partitions, nil)
-		code = fencedCode(err, c.version >= 2)
+		err := s.txns.add(s.ctx, cluster.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
+		code = fencedCode(coordinatorCode(err), c.version >= 2)
 	}
 	for i := range topics {
 		for j := range topics[i].Partitions {
@@ -105,11 +104,9 @@ func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTx
 
 // verify says whether all partitions are in the producer's open transaction.
 func (c *txnCoordinator) verify(asked txnPartitions, partitions []cluster.StreamPartition) error {
-	for _, p := range partitions {
-		h := storage.Header{ProducerID: asked.producerID, ProducerEpoch: asked.epoch}
-		if err := c.check(asked.id, p, h); err != nil {
-			return err
-		}
+	if _, err := c.coordinate(); err != nil {
+		return err
 	}
-	return nil
+	_, err := c.check(cluster.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
+	return err
 }

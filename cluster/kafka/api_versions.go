@@ -42,7 +42,7 @@ func (s *Server) checkClient(version int16, req *kmsg.ApiVersionsRequest) int16 
 	switch {
 	case req.ClusterID == nil || req.NodeID == -1:
 		return kerr.InvalidRequest.Code
-	case *req.ClusterID != s.node.ClusterID() || req.NodeID != nodeID:
+	case *req.ClusterID != s.node.ClusterID() || req.NodeID != s.node.ID():
 		return kerr.RebootstrapRequired.Code
 	}
 	return 0

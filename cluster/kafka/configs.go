@@ -60,7 +60,7 @@ func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.Desc
 		}
 		return topicConfigs(stream, req), nil
 	case kmsg.ConfigResourceTypeBroker:
-		if r.ResourceName != "" && r.ResourceName != strconv.Itoa(int(nodeID)) {
+		if r.ResourceName != "" && r.ResourceName != strconv.Itoa(int(s.node.ID())) {
 			return nil, kerr.InvalidRequest
 		}
 		return s.brokerConfigs(), nil

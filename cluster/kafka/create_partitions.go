@@ -33,7 +33,7 @@ func (s *Server) growTopic(c *call, t kmsg.CreatePartitionsRequestTopic, validat
 		return fmt.Errorf("%w: %s has %d partitions, asked were %d", kerr.InvalidPartitions, t.Topic, stream.Partitions, t.Count)
 	}
 	for _, a := range t.Assignment {
-		if len(a.Replicas) != 1 || a.Replicas[0] != nodeID {
+		if len(a.Replicas) != 1 || a.Replicas[0] != s.node.ID() {
 			return fmt.Errorf("%w: replicas %v", kerr.InvalidReplicaAssignment, a.Replicas)
 		}
 	}

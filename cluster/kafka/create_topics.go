@@ -53,7 +53,7 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 	case !cluster.ValidStreamName(t.Topic):
 		return nil, fmt.Errorf("%w: %q", kerr.InvalidTopicException, t.Topic)
 	case len(t.ReplicaAssignment) > 0:
-		partitions, err := assigned(t)
+		partitions, err := assigned(t, s.node.ID())
 		if err != nil {
 			return nil, err
 		}
@@ -76,13 +76,13 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 
 // assigned counts the partitions of a replica assignment, which must put every
 // one of them on this node.
-func assigned(t kmsg.CreateTopicsRequestTopic) (int32, error) {
+func assigned(t kmsg.CreateTopicsRequestTopic, self int32) (int32, error) {
 	if t.NumPartitions != -1 || t.ReplicationFactor != -1 {
 		return 0, fmt.Errorf("%w: both an assignment and counts", kerr.InvalidRequest)
 	}
 	seen := map[int32]bool{}
 	for _, a := range t.ReplicaAssignment {
-		if len(a.Replicas) != 1 || a.Replicas[0] != nodeID || seen[a.Partition] || a.Partition < 0 || int(a.Partition) >= len(t.ReplicaAssignment) {
+		if len(a.Replicas) != 1 || a.Replicas[0] != self || seen[a.Partition] || a.Partition < 0 || int(a.Partition) >= len(t.ReplicaAssignment) {
 			return 0, fmt.Errorf("%w: partition %d on %v", kerr.InvalidReplicaAssignment, a.Partition, a.Replicas)
 		}
 		seen[a.Partition] = true

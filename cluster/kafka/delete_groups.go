@@ -16,7 +16,7 @@ func (s *Server) deleteGroups(c *call, req *kmsg.DeleteGroupsRequest) kmsg.Respo
 	for _, id := range req.Groups {
 		group := kmsg.NewDeleteGroupsResponseGroup()
 		group.Group = id
-		group.ErrorCode = errorCode(s.deleteGroup(c, id))
+		group.ErrorCode = coordinatorCode(s.deleteGroup(c, id))
 		resp.Groups = append(resp.Groups, group)
 	}
 	return resp
@@ -26,11 +26,17 @@ func (s *Server) deleteGroup(c *call, id string) error {
 	if err := c.group(kmsg.ACLOperationDelete, id); err != nil {
 		return err
 	}
-	_, inMemory := s.groups.find(id)
+	epoch, err := s.coordinate()
+	if err != nil {
+		return err
+	}
+	_, inMemory := s.groups.find(epoch, id)
 	if !s.groups.drop(id) {
 		return kerr.NonEmptyGroup
 	}
-	err := s.node.DeleteGroup(c.ctx, id)
+	ctx, cancel := c.soon()
+	defer cancel()
+	err = s.node.DeleteGroup(ctx, id)
 	if inMemory && errors.Is(err, cluster.ErrUnknownGroup) {
 		return nil // it had no offsets
 	}

@@ -33,6 +33,9 @@ func (s *Server) deleteBefore(topic string, partition int32, offset int64) (int6
 	if err != nil {
 		return -1, err
 	}
+	if err := s.lead(p, -1); err != nil {
+		return -1, err
+	}
 	if offset == -1 {
 		bounds, err := p.Bounds()
 		if err != nil {

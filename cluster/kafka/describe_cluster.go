@@ -5,24 +5,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// describeCluster answers with this node.
+// describeCluster answers with the nodes that the client can reach.
 func (s *Server) describeCluster(c *call, req *kmsg.DescribeClusterRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.DescribeClusterResponse)
-	host, port := c.conn.advertised()
-	broker := kmsg.NewDescribeClusterResponseBroker()
-	broker.NodeID, broker.Host, broker.Port = nodeID, host, port
-	resp.ClusterID, resp.ControllerID = s.node.ClusterID(), nodeID
+	resp.ClusterID, resp.ControllerID = s.node.ClusterID(), s.node.Controller()
 	if req.IncludeClusterAuthorizedOperations {
 		resp.ClusterAuthorizedOperations = 0
 		if c.cluster(kmsg.ACLOperationDescribe) == nil {
 			resp.ClusterAuthorizedOperations = c.authorized(kmsg.ACLResourceTypeCluster, clusterName)
 		}
 	}
-	if req.EndpointType != 1 && c.version >= 1 { // brokers; the node is no controller to clients
+	if req.EndpointType != 1 && c.version >= 1 { // brokers; no node is a controller only
 		resp.ErrorCode = kerr.MismatchedEndpointType.Code
 		return resp
 	}
 	resp.EndpointType = 1
-	resp.Brokers = append(resp.Brokers, broker)
+	for _, b := range c.conn.brokers() {
+		broker := kmsg.NewDescribeClusterResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = b.id, b.host, b.port, b.rack
+		resp.Brokers = append(resp.Brokers, broker)
+	}
 	return resp
 }

@@ -17,7 +17,11 @@ func (s *Server) describeGroups(c *call, req *kmsg.DescribeGroupsRequest) kmsg.R
 	for _, id := range req.Groups {
 		group := kmsg.NewDescribeGroupsResponseGroup()
 		group.Group, group.AuthorizedOperations = id, math.MinInt32
-		if err := c.group(kmsg.ACLOperationDescribe, id); err != nil {
+		epoch, err := s.coordinate()
+		if denied := c.group(kmsg.ACLOperationDescribe, id); denied != nil {
+			err = denied
+		}
+		if err != nil {
 			group.ErrorCode = errorCode(err)
 			resp.Groups = append(resp.Groups, group)
 			continue
@@ -25,7 +29,7 @@ func (s *Server) describeGroups(c *call, req *kmsg.DescribeGroupsRequest) kmsg.R
 		if req.IncludeAuthorizedOperations {
 			group.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeGroup, id)
 		}
-		d := s.describeGroup(id)
+		d := s.describeGroup(epoch, id)
 		if d.State == "Dead" && c.version >= 6 {
 			err := fmt.Errorf("%w: group %s", kerr.GroupIDNotFound, id)
 			group.ErrorCode, group.ErrorMessage = errorCode(err), errorText(err)
@@ -43,8 +47,8 @@ func (s *Server) describeGroups(c *call, req *kmsg.DescribeGroupsRequest) kmsg.R
 	return resp
 }
 
-func (s *Server) describeGroup(id string) membership.Description {
-	if g, ok := s.groups.find(id); ok {
+func (s *Server) describeGroup(epoch uint64, id string) membership.Description {
+	if g, ok := s.groups.find(epoch, id); ok {
 		if d := g.Describe(); d.State != membership.Empty || s.node.Meta().HasGroup(id) {
 			return d
 		}

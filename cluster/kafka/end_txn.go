@@ -14,13 +14,13 @@ func (s *Server) endTxn(c *call, req *kmsg.EndTxnRequest) kmsg.Response {
 	}
 	if c.version < 5 {
 		err := s.txns.end(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit)
-		resp.ErrorCode = fencedCode(err, c.version >= 2)
+		resp.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 2)
 		return resp
 	}
 	t, err := s.txns.endAndBump(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit)
 	if err == nil {
 		resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch
 	}
-	resp.ErrorCode = fencedCode(err, true)
+	resp.ErrorCode = fencedCode(coordinatorCode(err), true)
 	return resp
 }

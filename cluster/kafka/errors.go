@@ -41,6 +41,8 @@ func errorCode(err error) int16 {
 		{cluster.ErrProducerFenced, kerr.InvalidProducerEpoch},
 		{cluster.ErrTransactionState, kerr.InvalidTxnState},
 		{cluster.ErrConflict, kerr.ConcurrentTransactions},
+		{cluster.ErrNotCoordinator, kerr.NotCoordinator},
+		{cluster.ErrInvalidReplication, kerr.InvalidReplicationFactor},
 		{membership.ErrUnknownMember, kerr.UnknownMemberID},
 		{membership.ErrMemberIDRequired, kerr.MemberIDRequired},
 		{membership.ErrFencedInstance, kerr.FencedInstanceID},

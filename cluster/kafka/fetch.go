@@ -21,6 +21,8 @@ type fetched struct {
 	err       error
 	data      cluster.Fetched
 	diverging *divergence
+	leader    leader // noLeader unless the client has to go there
+	readFrom  int32  // the node to read from instead; 0 is this one
 }
 
 // divergence tells a consumer where its view of the log parts from the log.
@@ -37,6 +39,7 @@ func (c *conn) fetch(cl *call, w *answerWriter, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: Fetch version %d", err, cl.version)
 	}
+	r.near = c.near(r.rack)
 	plan, err := c.server.sessions.begin(&r)
 	if err != nil {
 		return w.fetchError(cl.header, errorCode(err))
@@ -130,9 +133,10 @@ func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fet
 		results[i] = make([]fetched, len(topic))
 		for j, target := range topic {
 			f := &results[i][j]
-			f.index = target.index
+			f.index, f.leader = target.index, noLeader
 			if f.err = target.err; f.err == nil {
-				s.readPartition(f, target.partition, target.fetchPartition, r.readCommitted, min(target.maxBytes, left), total == 0)
+				s.readPartition(f, target, r, min(target.maxBytes, left), total == 0)
+				f.leader = leaderBeside(target.partition, f.err)
 			}
 			if !f.data.Idle {
 				total += f.data.Bytes
@@ -140,7 +144,7 @@ func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fet
 			if left -= f.data.Bytes; f.data.Full && target.maxBytes >= left {
 				left = 0 // reading more only to find that it does not fit costs too much
 			}
-			enough = enough || f.err != nil || f.diverging != nil
+			enough = enough || f.err != nil || f.diverging != nil || f.readFrom > 0
 		}
 	}
 	return results, enough || total >= r.minBytes
@@ -149,32 +153,30 @@ func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fet
 // readPartition reads one partition. Only the first that has anything may exceed
 // its limit, by one batch: else a batch larger than the limits could never be
 // read.
-func (s *Server) readPartition(f *fetched, p *cluster.Partition, fp fetchPartition, committed bool, limit int, first bool) {
-	if f.err = checkEpoch(p, fp.leaderEpoch); f.err != nil {
+func (s *Server) readPartition(f *fetched, t fetchTarget, r *fetchRequest, limit int, first bool) {
+	p := t.partition
+	read := cluster.ReadRequest{Offset: t.offset, MaxBytes: limit, WholeBatch: first, Committed: r.readCommitted}
+	if f.err = s.lead(p, t.leaderEpoch); f.err != nil {
+		if s.mayFollow(p, r, f.err) {
+			f.data, f.err = follow(p, read)
+		}
 		return
 	}
-	if fp.lastEpoch >= 0 {
-		epoch, end, err := p.EpochEnd(fp.lastEpoch)
-		if err == nil && (end < fp.offset || epoch < fp.lastEpoch) {
+	if t.lastEpoch >= 0 {
+		epoch, end, err := p.EpochEnd(t.lastEpoch)
+		if err == nil && (end < t.offset || epoch < t.lastEpoch) {
 			f.diverging = &divergence{epoch, end}
 			f.data.Bounds, f.err = p.Bounds()
 			return
 		}
 	}
-	f.data, f.err = p.Read(cluster.ReadRequest{
-		Offset: fp.offset, MaxBytes: limit, WholeBatch: first, Committed: committed,
-	})
-}
-
-// checkEpoch compares the leader epoch a client knows with the partition's.
-func checkEpoch(p *cluster.Partition, known int32) error {
-	switch current := p.LeaderEpoch(); {
-	case known < 0 || known == current:
-		return nil
-	case known < current:
-		return kerr.FencedLeaderEpoch
+	if id := s.nearer(p, r); id > 0 {
+		// The leader knows best whether there is such an offset: it only looks.
+		read.MaxBytes, read.WholeBatch, f.readFrom = 0, false, id
 	}
-	return kerr.UnknownLeaderEpoch
+	if f.data, f.err = p.Read(read); f.err != nil {
+		f.readFrom = 0
+	}
 }
 
 func release(results [][]fetched) {

@@ -46,6 +46,7 @@ func (w *answerWriter) fetchAnswer(h header, session int32, topics []fetchTopic,
 		}
 	}
 	e.length(n)
+	moved := false // a part is to be read elsewhere
 	for i, t := range topics {
 		if answered[i] == 0 && len(results[i]) > 0 {
 			continue
@@ -53,13 +54,18 @@ func (w *answerWriter) fetchAnswer(h header, session int32, topics []fetchTopic,
 		e.topic(t)
 		e.length(answered[i])
 		for j := range results[i] {
-			if !results[i][j].omit {
-				e.partition(&results[i][j])
+			if f := &results[i][j]; !f.omit {
+				e.partition(f)
+				moved = moved || f.leader != noLeader
 			}
 		}
 		e.tags()
 	}
-	e.tags()
+	if moved && e.version >= 16 {
+		e.endpoints(w.conn.brokers())
+	} else {
+		e.tags()
+	}
 	return w.end(e.b, e.buffers())
 }
 
@@ -100,25 +106,60 @@ func (e *fetchEncoder) partition(f *fetched) {
 		e.tags()
 	}
 	if e.version >= 11 {
-		e.int32(-1) // preferred read replica: this one
+		preferred := int32(-1) // this one
+		if f.readFrom > 0 {
+			preferred = f.readFrom
+		}
+		e.int32(preferred)
 	}
 	e.length(f.data.Bytes)
 	if f.data.Bytes > 0 {
 		e.cuts = append(e.cuts, cut{len(e.b), f.data.Pieces})
 	}
-	e.divergence(f.diverging)
+	e.partitionTags(f)
 }
 
-// divergence writes the partition's tagged fields.
-func (e *fetchEncoder) divergence(d *divergence) {
-	if !e.flexible || d == nil {
-		e.tags()
+// partitionTags writes the tagged fields of a partition.
+func (e *fetchEncoder) partitionTags(f *fetched) {
+	if !e.flexible {
 		return
 	}
-	e.b = append(e.b, 1, 0, 13) // one field, tag 0, 13 bytes
-	e.int32(d.epoch)
-	e.int64(d.end)
+	count := len(e.b)
 	e.b = append(e.b, 0)
+	if d := f.diverging; d != nil {
+		e.b[count]++
+		e.b = append(e.b, 0, 13) // tag 0, 13 bytes
+		e.int32(d.epoch)
+		e.int64(d.end)
+		e.b = append(e.b, 0)
+	}
+	if f.leader != noLeader {
+		e.b[count]++
+		e.b = append(e.b, 1, 9) // tag 1, 9 bytes
+		e.int32(f.leader.id)
+		e.int32(f.leader.epoch)
+		e.b = append(e.b, 0)
+	}
+}
+
+// endpoints writes the tagged field of the answer that says where the nodes are.
+func (e *fetchEncoder) endpoints(brokers []broker) {
+	field := fetchEncoder{flexible: true}
+	field.length(len(brokers))
+	for _, b := range brokers {
+		field.int32(b.id)
+		field.string(b.host)
+		field.int32(b.port)
+		if b.rack == nil {
+			field.b = append(field.b, 0)
+		} else {
+			field.string(*b.rack)
+		}
+		field.tags()
+	}
+	e.b = append(e.b, 1, 0) // one field, tag 0
+	e.b = binary.AppendUvarint(e.b, uint64(len(field.b)))
+	e.b = append(e.b, field.b...)
 }
 
 // buffers returns the answer's pieces in order; nil if there is only one.

@@ -6,7 +6,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 )
 
-// fetchRequest is a Fetch request, without what concerns replicas and racks.
+// fetchRequest is a Fetch request, without what concerns replicas.
 type fetchRequest struct {
 	maxWait       time.Duration
 	minBytes      int
@@ -17,6 +17,8 @@ type fetchRequest struct {
 	sessionEpoch  int32
 	topics        []fetchTopic
 	forgotten     []fetchTopic // of whose partitions only the index is set
+	rack          string       // of the client; empty if it does not say
+	near          []int32      // the nodes in that rack, as far as the client can reach them
 }
 
 // fetchTopic is a topic of a fetch. A request that names topics by id has only
@@ -66,7 +68,7 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 		r.forgotten = decodeForgotten(r.byID, &w)
 	}
 	if version >= 11 {
-		w.string() // rack
+		r.rack = w.string()
 	}
 	w.tags()
 	if w.bad || len(w.b) > 0 {

@@ -220,7 +220,7 @@ func (s *fetchSessions) finish(plan *fetchPlan, results [][]fetched) (int32, err
 func (e *sessionEntry) answer(f *fetched) bool {
 	changed := f.data.Bytes > 0 || f.data.HighWatermark != e.highWatermark || f.data.Start != e.start
 	e.highWatermark, e.start = f.data.HighWatermark, f.data.Start
-	if f.err != nil || f.diverging != nil {
+	if f.err != nil || f.diverging != nil || f.readFrom > 0 {
 		e.highWatermark = -1 // that it is over must be told too
 		return true
 	}

@@ -1,12 +1,14 @@
 package kafka
 
 import (
+	"maps"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
 )
 
@@ -17,6 +19,7 @@ type groupCoordinator struct {
 
 	mu     sync.Mutex
 	closed bool
+	epoch  uint64 // under which the groups were made; never goes back
 	groups map[string]*membership.Group
 	sweep  int // how many groups there may be before idle ones are let go
 }
@@ -27,8 +30,38 @@ func newGroupCoordinator(delay time.Duration) *groupCoordinator {
 	return &groupCoordinator{delay: delay, groups: map[string]*membership.Group{}, sweep: smallestSweep}
 }
 
+// enter begins an epoch, in which no group has members yet. Without serving, the epoch
+// is over and another node's begins.
+func (c *groupCoordinator) enter(epoch uint64, serving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if serving {
+		c.under(epoch)
+		return
+	}
+	c.void()
+}
+
+// under makes the groups those of an epoch, and reports false if it has passed. The
+// caller holds mu.
+func (c *groupCoordinator) under(epoch uint64) bool {
+	if epoch > c.epoch {
+		c.void()
+		c.epoch = epoch
+	}
+	return epoch == c.epoch
+}
+
+// void tells all members that their groups are not here any more. The caller holds mu.
+func (c *groupCoordinator) void() {
+	for _, g := range c.groups {
+		g.Close()
+	}
+	clear(c.groups)
+}
+
 // get returns the group, and makes it if it does not exist.
-func (c *groupCoordinator) get(id string) (*membership.Group, error) {
+func (c *groupCoordinator) get(epoch uint64, id string) (*membership.Group, error) {
 	if !validGroup(id) {
 		return nil, kerr.InvalidGroupID
 	}
@@ -36,6 +69,9 @@ func (c *groupCoordinator) get(id string) (*membership.Group, error) {
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, membership.ErrClosed
+	}
+	if !c.under(epoch) {
+		return nil, cluster.ErrNotCoordinator
 	}
 	if g, ok := c.groups[id]; ok {
 		return g, nil
@@ -53,10 +89,13 @@ func (c *groupCoordinator) get(id string) (*membership.Group, error) {
 	return g, nil
 }
 
-// find returns the group if it is in memory.
-func (c *groupCoordinator) find(id string) (*membership.Group, bool) {
+// find returns the group if it is in memory, and of that epoch.
+func (c *groupCoordinator) find(epoch uint64, id string) (*membership.Group, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.under(epoch) {
+		return nil, false
+	}
 	g, ok := c.groups[id]
 	return g, ok
 }
@@ -65,11 +104,7 @@ func (c *groupCoordinator) find(id string) (*membership.Group, bool) {
 func (c *groupCoordinator) all() map[string]*membership.Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make(map[string]*membership.Group, len(c.groups))
-	for id, g := range c.groups {
-		all[id] = g
-	}
-	return all
+	return maps.Clone(c.groups)
 }
 
 // drop lets go of a group without members. It reports whether there is none now.
@@ -88,9 +123,7 @@ func (c *groupCoordinator) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	for _, g := range c.groups {
-		g.Close()
-	}
+	c.void()
 }
 
 // validGroup refuses names that the metadata could not keep as they are.

@@ -19,7 +19,9 @@ func (s *Server) initProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.R
 	var err error
 	if req.TransactionalID == nil {
 		if err = c.mayWriteSomewhere(); err == nil {
-			resp.ProducerID, err = s.node.NextProducerID(c.ctx)
+			ctx, cancel := c.soon()
+			defer cancel()
+			resp.ProducerID, err = s.node.NextProducerID(ctx)
 			resp.ProducerEpoch = 0
 		}
 	} else if err = c.txn(kmsg.ACLOperationWrite, *req.TransactionalID); err == nil {
@@ -28,14 +30,13 @@ func (s *Server) initProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.R
 			resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch
 		}
 	}
-	resp.ErrorCode = fencedCode(err, c.version >= 4)
+	resp.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 4)
 	return resp
 }
 
-// fencedCode is errorCode, but with the newer error for a fenced producer where
+// fencedCode puts the newer error for a fenced producer in place of the older one where
 // the client knows it.
-func fencedCode(err error, newer bool) int16 {
-	code := errorCode(err)
+func fencedCode(code int16, newer bool) int16 {
 	if newer && code == kerr.InvalidProducerEpoch.Code {
 		return kerr.ProducerFenced.Code
 	}
@@ -51,6 +52,11 @@ func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDReque
 	case timeout <= 0 || timeout > maxTxnTimeout:
 		return nil, fmt.Errorf("%w: %v", kerr.InvalidTransactionTimeout, timeout)
 	}
+	if _, err := c.coordinate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	l := c.lockOf(id)
 	l.Lock()
 	defer l.Unlock()

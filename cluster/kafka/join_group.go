@@ -17,7 +17,7 @@ func (s *Server) joinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 	err := c.group(kmsg.ACLOperationRead, req.Group)
 	var g *membership.Group
 	if err == nil {
-		g, err = s.groups.get(req.Group)
+		g, err = s.groupToJoin(req.Group)
 	}
 	if err != nil {
 		resp.ErrorCode = errorCode(err)
@@ -39,6 +39,15 @@ func (s *Server) joinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 		resp.Members = append(resp.Members, member)
 	}
 	return resp
+}
+
+// groupToJoin returns the group if this node coordinates it.
+func (s *Server) groupToJoin(id string) (*membership.Group, error) {
+	epoch, err := s.coordinate()
+	if err != nil {
+		return nil, err
+	}
+	return s.groups.get(epoch, id)
 }
 
 // joinOf copies what the group keeps: the request's bytes are used again.

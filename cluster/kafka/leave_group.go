@@ -1,34 +1,36 @@
 package kafka
 
 import (
-	"github.com/twmb/franz-go/pkg/kerr"
+	"errors"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster/kafka/membership"
 )
 
 // leaveGroup takes members out of a group: one until version 2, any number after.
 func (s *Server) leaveGroup(c *call, req *kmsg.LeaveGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.LeaveGroupResponse)
-	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+	g, err := s.memberGroup(c, req.Group)
+	unknown := errors.Is(err, membership.ErrUnknownMember)
+	if err != nil && !unknown {
 		resp.ErrorCode = errorCode(err)
 		return resp
 	}
-	g, ok := s.groups.find(req.Group)
 	if c.version <= 2 {
-		resp.ErrorCode = kerr.UnknownMemberID.Code
-		if ok {
-			_, err := g.Leave(req.MemberID, "")
-			resp.ErrorCode = errorCode(err)
+		if !unknown {
+			_, err = g.Leave(req.MemberID, "")
 		}
+		resp.ErrorCode = errorCode(err)
 		return resp
 	}
 	for _, m := range req.Members {
 		member := kmsg.NewLeaveGroupResponseMember()
 		member.MemberID, member.InstanceID = m.MemberID, m.InstanceID
-		member.ErrorCode = kerr.UnknownMemberID.Code
-		if ok {
-			id, err := g.Leave(m.MemberID, orEmpty(m.InstanceID))
-			member.MemberID, member.ErrorCode = id, errorCode(err)
+		if !unknown {
+			member.MemberID, err = g.Leave(m.MemberID, orEmpty(m.InstanceID))
 		}
+		member.ErrorCode = errorCode(err)
 		resp.Members = append(resp.Members, member)
 	}
 	return resp

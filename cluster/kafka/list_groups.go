@@ -1,19 +1,30 @@
 package kafka
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // classicGroup is the kind of group whose members assign partitions themselves.
 const classicGroup = "classic"
 
-// listGroups answers with every group that has members or offsets.
+// listGroups answers with every group that has members or offsets, if this node
+// coordinates: clients ask all nodes, and put together what they hear.
 func (s *Server) listGroups(c *call, req *kmsg.ListGroupsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
+	epoch, err := s.coordinate()
+	if errors.Is(err, kerr.NotCoordinator) {
+		return resp
+	}
+	if err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
 	all := c.cluster(kmsg.ACLOperationDescribe) == nil
 	ids := map[string]struct{}{}
 	for _, id := range s.node.Meta().Groups() {
@@ -23,7 +34,7 @@ func (s *Server) listGroups(c *call, req *kmsg.ListGroupsRequest) kmsg.Response 
 		ids[id] = struct{}{}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		d := s.describeGroup(id)
+		d := s.describeGroup(epoch, id)
 		wanted := len(req.StatesFilter) == 0 || slices.ContainsFunc(req.StatesFilter, func(state string) bool {
 			return strings.EqualFold(state, string(d.State))
 		})

@@ -45,9 +45,10 @@ func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsReq
 	if err != nil {
 		return err
 	}
-	if err := checkEpoch(p, req.CurrentLeaderEpoch); err != nil {
+	if err := s.lead(p, req.CurrentLeaderEpoch); err != nil {
 		return err
 	}
+	_, epoch := p.Leader()
 	bounds, err := p.Bounds()
 	if err != nil {
 		return err
@@ -59,10 +60,10 @@ func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsReq
 	found := cluster.TimedOffset{Offset: -1, Millis: -1}
 	switch kind := req.Timestamp; {
 	case kind == offsetLatest:
-		answer.Offset, answer.LeaderEpoch = end, p.LeaderEpoch()
+		answer.Offset, answer.LeaderEpoch = end, epoch
 		return nil
 	case kind == offsetEarliest, kind == offsetEarliestLocal && version >= 8:
-		answer.Offset, answer.LeaderEpoch = bounds.Start, p.LeaderEpoch()
+		answer.Offset, answer.LeaderEpoch = bounds.Start, epoch
 		return nil
 	case kind == offsetLatestTiered && version >= 9, kind == offsetEarliestPending && version >= 11:
 		return nil

@@ -1,11 +1,8 @@
 package kafka
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"net"
-	"strconv"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -13,18 +10,17 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 )
 
-// nodeID is this node's number to clients.
-const nodeID int32 = 1
-
 // metadata answers which streams there are and who serves them, and creates a
 // stream that is asked for if client and server allow it.
 func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
-	host, port := c.conn.advertised()
-	broker := kmsg.NewMetadataResponseBroker()
-	broker.NodeID, broker.Host, broker.Port = nodeID, host, port
-	resp.Brokers = append(resp.Brokers, broker)
-	resp.ControllerID = nodeID
+	brokers := c.conn.brokers()
+	for _, b := range brokers {
+		broker := kmsg.NewMetadataResponseBroker()
+		broker.NodeID, broker.Host, broker.Port, broker.Rack = b.id, b.host, b.port, b.rack
+		resp.Brokers = append(resp.Brokers, broker)
+	}
+	resp.ControllerID = s.node.Controller()
 	resp.ClusterID = kmsg.StringPtr(s.node.ClusterID())
 	if req.IncludeClusterAuthorizedOperations && c.cluster(kmsg.ACLOperationDescribe) == nil {
 		resp.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeCluster, clusterName)
@@ -33,7 +29,7 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	if req.Topics == nil || c.version == 0 && len(req.Topics) == 0 {
 		for _, stream := range s.node.Meta().Streams() {
 			if c.topic(kmsg.ACLOperationDescribe, stream.Name) == nil {
-				resp.Topics = append(resp.Topics, s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations))
+				resp.Topics = append(resp.Topics, s.metadataTopic(c, stream, brokers, req.IncludeTopicAuthorizedOperations))
 			}
 		}
 		return resp
@@ -42,7 +38,7 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	for _, t := range req.Topics {
 		stream, err := s.findTopic(c, t, create)
 		if err == nil {
-			topic := s.metadataTopic(c, stream, req.IncludeTopicAuthorizedOperations)
+			topic := s.metadataTopic(c, stream, brokers, req.IncludeTopicAuthorizedOperations)
 			if t.Topic != nil && *t.Topic != stream.Name { // a tag: it has no id of its own, so clients name it
 				topic.Topic, topic.TopicID = t.Topic, [16]byte{}
 			}
@@ -108,46 +104,38 @@ func (s *Server) topicName(id cluster.StreamID) string {
 	return ""
 }
 
-func (s *Server) metadataTopic(c *call, stream *cluster.Stream, operations bool) kmsg.MetadataResponseTopic {
+func (s *Server) metadataTopic(c *call, stream *cluster.Stream, brokers []broker, operations bool) kmsg.MetadataResponseTopic {
 	topic := kmsg.NewMetadataResponseTopic()
 	if operations {
 		topic.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeTopic, stream.Name)
 	}
 	topic.Topic, topic.TopicID, topic.IsInternal = kmsg.StringPtr(stream.Name), stream.ID, internalTopic(stream.Name)
 	for i := range stream.Partitions {
-		p := kmsg.NewMetadataResponseTopicPartition()
-		p.Partition = i
-		p.Leader, p.Replicas, p.ISR = nodeID, []int32{nodeID}, []int32{nodeID}
-		part, err := s.node.Partition(stream.Name, i)
-		if err != nil {
-			p.ErrorCode, p.Leader = kerr.LeaderNotAvailable.Code, -1
-		} else {
-			p.LeaderEpoch = part.LeaderEpoch()
-		}
-		topic.Partitions = append(topic.Partitions, p)
+		topic.Partitions = append(topic.Partitions, s.metadataPartition(c, stream, i, brokers))
 	}
 	return topic
 }
 
-// advertised is where the client of a connection finds this node: as configured,
-// else where it has found it already. A connection inside the process has no
-// address; its dialer needs none.
-func (c *conn) advertised() (host string, port int32) {
-	address := cmp.Or(c.access.Advertised, c.server.opts.Advertised, c.net.LocalAddr().String())
-	if host, port, err := splitAddress(address); err == nil {
-		return host, port
-	}
-	return "in-process.invalid", 9092
-}
-
-func splitAddress(address string) (host string, port int32, err error) {
-	host, text, err := net.SplitHostPort(address)
+// metadataPartition answers who leads a partition and who has it. A leader that this
+// client cannot reach is as good as none.
+func (s *Server) metadataPartition(c *call, stream *cluster.Stream, index int32, brokers []broker) kmsg.MetadataResponseTopicPartition {
+	p := kmsg.NewMetadataResponseTopicPartition()
+	p.Partition, p.Leader = index, -1
+	part, err := s.node.Partition(stream.Name, index)
 	if err != nil {
-		return "", 0, err
+		p.ErrorCode = kerr.LeaderNotAvailable.Code
+		return p
 	}
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 || host == "" {
-		return "", 0, fmt.Errorf("%q is not HOST:PORT", address)
+	p.Leader, p.LeaderEpoch = part.Leader()
+	p.Replicas, p.ISR = part.Replicas(), part.InSync()
+	reachable := slices.ContainsFunc(brokers, func(b broker) bool { return b.id == p.Leader })
+	switch {
+	case p.Leader < 0:
+		p.ErrorCode = kerr.LeaderNotAvailable.Code
+	case !reachable && c.version >= 6:
+		p.ErrorCode, p.Leader = kerr.ListenerNotFound.Code, -1
+	case !reachable:
+		p.ErrorCode, p.Leader = kerr.LeaderNotAvailable.Code, -1
 	}
-	return host, int32(n), nil
+	return p
 }

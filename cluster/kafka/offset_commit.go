@@ -16,9 +16,13 @@ const maxOffsetMetadata = 4096
 // offsetCommit stores a group's offsets and answers once they are durable.
 func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+	var epoch uint64
 	err := c.group(kmsg.ACLOperationRead, req.Group)
 	if err == nil {
-		err = s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+		epoch, err = s.coordinate()
+	}
+	if err == nil {
+		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 	}
 	now := time.Now().UnixMilli()
 	var offsets []cluster.GroupOffset
@@ -52,7 +56,11 @@ func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Respo
 	if len(offsets) == 0 {
 		return resp
 	}
-	code := errorCode(s.node.CommitOffsets(c.ctx, req.Group, offsets))
+	// Who may commit was decided by what is known under this epoch: under another one it
+	// counts for nothing, as the members may be others.
+	ctx, cancel := c.soon()
+	defer cancel()
+	code := coordinatorCode(s.node.CommitOffsetsAs(ctx, epoch, req.Group, offsets))
 	for _, answer := range accepted {
 		answer.ErrorCode = code
 	}
@@ -61,11 +69,11 @@ func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Respo
 
 // mayCommit lets a member of the current generation commit, or anybody while the
 // group has no members and the commit does not claim to be a member's.
-func (s *Server) mayCommit(group, memberID, instanceID string, generation int32) error {
+func (s *Server) mayCommit(epoch uint64, group, memberID, instanceID string, generation int32) error {
 	if !validGroup(group) {
 		return kerr.InvalidGroupID
 	}
-	if g, ok := s.groups.find(group); ok {
+	if g, ok := s.groups.find(epoch, group); ok {
 		return g.MayCommit(memberID, instanceID, generation)
 	}
 	switch {

@@ -15,7 +15,12 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 		resp.ErrorCode = errorCode(err)
 		return resp
 	}
-	d := s.describeGroup(req.Group)
+	epoch, err := s.coordinate()
+	if err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
+	d := s.describeGroup(epoch, req.Group)
 	switch d.State {
 	case membership.Empty:
 	case "Dead":
@@ -45,7 +50,9 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 		resp.Topics = append(resp.Topics, topic)
 	}
 	if len(partitions) > 0 {
-		resp.ErrorCode = errorCode(s.node.DeleteOffsets(c.ctx, req.Group, partitions))
+		ctx, cancel := c.soon()
+		defer cancel()
+		resp.ErrorCode = coordinatorCode(s.node.DeleteOffsets(ctx, req.Group, partitions))
 	}
 	return resp
 }

@@ -14,8 +14,15 @@ import (
 // number in version 8.
 func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
+	err := s.knowOffsets(c)
 	if c.version >= 8 {
 		for _, g := range req.Groups {
+			if err != nil {
+				answer := kmsg.NewOffsetFetchResponseGroup()
+				answer.Group, answer.ErrorCode = g.Group, coordinatorCode(err)
+				resp.Groups = append(resp.Groups, answer)
+				continue
+			}
 			var asked map[string][]int32
 			var unknown []kmsg.OffsetFetchRequestGroupTopic
 			if g.Topics != nil {
@@ -39,6 +46,10 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 		}
 		return resp
 	}
+	if err != nil {
+		resp.ErrorCode = coordinatorCode(err)
+		return resp
+	}
 	var asked map[string][]int32
 	if req.Topics != nil {
 		asked = map[string][]int32{}
@@ -57,6 +68,18 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 		resp.Topics = append(resp.Topics, topic)
 	}
 	return resp
+}
+
+// knowOffsets returns nil once this node has every offset that any coordinator has
+// answered for: one that was deposed, and does not know it yet, must not let a consumer
+// start where others have been.
+func (s *Server) knowOffsets(c *call) error {
+	if _, err := s.coordinate(); err != nil {
+		return err
+	}
+	ctx, cancel := c.soon()
+	defer cancel()
+	return s.node.SyncMeta(ctx)
 }
 
 // fetchGroupOffsets answers for one group; asked is nil for everything it has.

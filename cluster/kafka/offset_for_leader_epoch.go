@@ -26,7 +26,7 @@ func (s *Server) offsetForLeaderEpoch(c *call, req *kmsg.OffsetForLeaderEpochReq
 				part, err = s.node.Partition(t.Topic, p.Partition)
 			}
 			if err == nil {
-				err = checkEpoch(part, p.CurrentLeaderEpoch)
+				err = s.lead(part, p.CurrentLeaderEpoch)
 			}
 			if err == nil {
 				answer.LeaderEpoch, answer.EndOffset, err = part.EpochEnd(p.LeaderEpoch)

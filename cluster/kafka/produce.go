@@ -26,7 +26,8 @@ type produceCall struct {
 	stored   atomic.Bool
 
 	mu      sync.Mutex
-	waiting int // batches without a result
+	waiting int  // batches without a result
+	moved   bool // some batch has to go to another node
 	topics  []kmsg.ProduceResponseTopic
 
 	// What topics is cut from where one batch is all: most requests of small ones.
@@ -94,7 +95,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, p *
 	var partition *cluster.Partition
 	refuse := func(err error) {
 		c.server.counts.batch(0, err)
-		p.settle(answer, 0, cluster.Appended{Err: err, LogStart: startBeside(partition, err)})
+		p.settle(answer, partition, 0, cluster.Appended{Err: err, LogStart: startBeside(partition, err)})
 	}
 	partition, h, appendTime, err := c.server.admitBatch(req.version, b)
 	if err != nil {
@@ -106,30 +107,39 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, p *
 		return
 	}
 	if h.Transactional() && b.joined != nil {
-		refuse(b.joined)
+		refuse(uncoordinated(b.joined))
 		return
 	}
-	unlock, err := c.server.txns.admit(b.transactionalID, partition.Key(), h)
+	revision, err := c.server.txns.admit(ctx, b.transactionalID, partition.Key(), h)
 	if err != nil {
 		partition = nil // the log was not asked
-		refuse(err)
+		refuse(uncoordinated(err))
 		return
 	}
-	defer unlock()
 	req.hold()                          // the journal writes out of the frame
 	records, to := h.Records, partition // the closure keeps these, and neither all of h nor a variable that changes
-	err = to.Append(ctx, b.records, func(a cluster.Appended) {
+	err = to.AppendTxn(ctx, b.records, revision, func(a cluster.Appended) {
 		req.drop()
 		c.server.counts.batch(records, a.Err)
 		if a.Err != nil {
 			a.LogStart = startBeside(to, a.Err)
 		}
-		p.settle(answer, appendTime, a)
+		p.settle(answer, to, appendTime, a)
 	})
 	if err != nil { // not queued: there will be no result
 		req.drop()
 		refuse(err)
 	}
+}
+
+// uncoordinated gives what the coordinator would have a client do again an error that
+// producers do again: they know the coordinator's own only in its answers.
+func uncoordinated(err error) error {
+	switch coordinatorCode(err) {
+	case kerr.ConcurrentTransactions.Code, kerr.NotCoordinator.Code, kerr.CoordinatorNotAvailable.Code, kerr.CoordinatorLoadInProgress.Code:
+		return fmt.Errorf("%w: %w", kerr.NotEnoughReplicas, err)
+	}
+	return err
 }
 
 // expect counts one more batch that will be settled.
@@ -139,9 +149,17 @@ func (p *produceCall) expect() {
 	p.waiting++
 }
 
-// settle puts a batch's result into its answer.
-func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, appendTime int64, a cluster.Appended) {
+// settle puts a batch's result into its answer; partition is nil if there is none.
+func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, partition *cluster.Partition, appendTime int64, a cluster.Appended) {
+	now := noLeader
+	if a.Err != nil && p.version >= 10 {
+		now = leaderBeside(partition, a.Err)
+	}
 	p.mu.Lock()
+	if now != noLeader {
+		p.moved = true
+		answer.CurrentLeader.LeaderID, answer.CurrentLeader.LeaderEpoch = now.id, now.epoch
+	}
 	answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
 	answer.LogStartOffset = a.LogStart
 	if a.Err == nil {
@@ -271,7 +289,7 @@ var errAckless = errors.New("a batch sent with acks=0 was refused")
 // whose client's patience is over: what is not stored yet may be later, and the client
 // asks again. acks asks for less than that only in being 0: no answer.
 func (c *conn) finishProduce(w *answerWriter, p *produceCall) error {
-	topics := p.results()
+	topics, moved := p.results()
 	if p.acks == 0 {
 		// There is no other way to tell the client than to end its connection.
 		for _, t := range topics {
@@ -285,22 +303,27 @@ func (c *conn) finishProduce(w *answerWriter, p *produceCall) error {
 	}
 	w.produced = kmsg.NewProduceResponse()
 	w.produced.Version, w.produced.Topics = p.version, topics
+	if moved {
+		for _, b := range c.brokers() {
+			w.produced.Brokers = append(w.produced.Brokers, kmsg.ProduceResponseBroker{NodeID: b.id, Host: b.host, Port: b.port, Rack: b.rack})
+		}
+	}
 	err := w.message(p.header, &w.produced)
 	w.produced.Topics = nil // it may be long until the next one
 	return err
 }
 
-// results returns what there is by now. Unless it is all it is a copy: a batch that
+// results returns what there is by now, and whether a part has to go elsewhere. Unless it is all it is a copy: a batch that
 // is late still gets its result, which nobody may wait for to be written to a client.
-func (p *produceCall) results() []kmsg.ProduceResponseTopic {
+func (p *produceCall) results() (answers []kmsg.ProduceResponseTopic, moved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting == 0 {
-		return p.topics
+		return p.topics, p.moved
 	}
 	topics := slices.Clone(p.topics)
 	for i := range topics {
 		topics[i].Partitions = slices.Clone(topics[i].Partitions)
 	}
-	return topics
+	return topics, p.moved
 }

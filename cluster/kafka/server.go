@@ -27,6 +27,9 @@ type Options struct {
 	// Advertised is the address (host:port) that clients are told to connect to.
 	// If it is empty each client is told the address it has connected to.
 	Advertised string
+	// Inside is the name of the listener at which clients inside the process (Dial)
+	// find the other nodes.
+	Inside string
 	// NoAutoCreate refuses to create a stream because a client asked for it.
 	NoAutoCreate bool
 	// AutoPartitions is how many partitions such a stream gets; 1 if 0.
@@ -105,6 +108,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]struct{}
 	reported map[string]struct{} // remotes that were logged for nonsense
+	leftOut  map[string]struct{} // nodes that were logged for having no address for some clients
 	closed   bool
 }
 
@@ -123,6 +127,7 @@ func New(opts Options) (*Server, error) {
 		inboxes:  make(inboxPool, keptInboxes),
 		conns:    map[net.Conn]struct{}{},
 		reported: map[string]struct{}{},
+		leftOut:  map[string]struct{}{},
 
 		decoySecret: make([]byte, 32),
 		checking:    semaphore.NewWeighted(2),
@@ -134,9 +139,10 @@ func New(opts Options) (*Server, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.handle = s.handlers()
 	s.groups = newGroupCoordinator(opts.RebalanceDelay)
-	s.txns = newTxnCoordinator(s.node, s.logger)
+	s.txns = newTxnCoordinator(s)
 	s.sessions = newFetchSessions(maxSessions, s.topicName)
 	s.wg.Go(func() { s.txns.run(s.ctx) })
+	s.wg.Go(func() { s.followCoordinator(s.ctx) })
 	return s, nil
 }
 
@@ -230,7 +236,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if s.closed {
 		return nil, net.ErrClosed
 	}
-	s.wg.Go(func() { s.ServeConn(s.ctx, server, Access{Trusted: true}) })
+	s.wg.Go(func() { s.ServeConn(s.ctx, server, Access{Name: s.opts.Inside, Trusted: true}) })
 	return pipeEnd{client}, nil
 }
 

@@ -3,7 +3,6 @@ package kafka
 import (
 	"bytes"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
@@ -12,13 +11,9 @@ import (
 // syncGroup answers with the member's assignment, once the leader has brought it.
 func (s *Server) syncGroup(c *call, req *kmsg.SyncGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
-	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+	g, err := s.memberGroup(c, req.Group)
+	if err != nil {
 		resp.ErrorCode = errorCode(err)
-		return resp
-	}
-	g, ok := s.groups.find(req.Group)
-	if !ok {
-		resp.ErrorCode = kerr.UnknownMemberID.Code
 		return resp
 	}
 	sync := membership.Sync{

@@ -15,9 +15,13 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 	if err == nil {
 		err = c.group(kmsg.ACLOperationRead, req.Group)
 	}
+	var epoch uint64
+	if err == nil {
+		epoch, err = s.coordinate()
+	}
 	// A client that names its membership is held to it; older ones cannot.
 	if err == nil && (req.Generation >= 0 || req.MemberID != "") {
-		err = s.mayCommit(req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 	}
 	now := time.Now().UnixMilli()
 	var offsets []cluster.GroupOffset
@@ -45,17 +49,19 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 	if len(offsets) == 0 {
 		return resp
 	}
+	ctx, cancel := c.soon()
+	defer cancel()
 	if c.version >= 5 { // the group joins the transaction with its first offsets
-		err = s.txns.add(c.conn.server.ctx, req.TransactionalID, req.ProducerID, req.ProducerEpoch, nil, []string{req.Group})
+		err = s.txns.add(s.ctx, cluster.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
 	}
 	if err == nil {
-		err = s.node.PendTxnOffsets(c.ctx, cluster.PendingOffsets{
+		err = s.node.PendTxnOffsets(ctx, cluster.PendingOffsets{
 			TransactionalID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch,
 			Group: req.Group, Offsets: offsets,
 		})
 	}
 	for _, answer := range accepted {
-		answer.ErrorCode = fencedCode(err, c.version >= 5)
+		answer.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 5)
 	}
 	return resp
 }

@@ -2,13 +2,15 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/storage"
@@ -24,46 +26,74 @@ const (
 	// lastEpoch is the highest epoch a client may get; the one above it is for
 	// fencing the client that has it.
 	lastEpoch = 1<<15 - 2
+
+	// tendedAtOnce and markersAtOnce bound the transactions that are looked at, and the
+	// markers of one that are written, at the same time.
+	tendedAtOnce  = 16
+	markersAtOnce = 256
+	// markerRetry is how long a marker waits for its partition to get a leader before it
+	// is tried again.
+	markerRetry = 20 * time.Millisecond
 )
 
-// txnCoordinator drives transactions. What it has decided stands in the
-// metadata; it only writes the markers that follow from it, now or after the
-// next start.
+// txnCoordinator drives transactions. What it has decided stands in the metadata, under
+// a revision that rises with every change of a transactional id; it only writes the
+// markers that follow from it. So its memory matters to nobody: the coordinator of the
+// next epoch goes on from the metadata, and one that does not know that it was deposed
+// can only lose, as a change names the revision that it was made from.
 //
-// A transactional id has a lock: exclusive for whoever changes it, shared for a
-// produce request between its check and its place in the journal's queue. So no
-// batch of a transaction can land behind the transaction's marker.
+// # No batch behind its marker
+//
+// Any node may lead a partition, and its metadata may be a moment behind. A batch is
+// taken in if some revision is known at which its transaction was open with the
+// partition in it (admit). That the transaction is open still need not be known: it was
+// at that revision, so a marker with a higher one will be written to the partition, or
+// has been. The journal decides which, where the order is made: a batch is refused
+// behind a marker of a higher revision than its own, on whichever node and after however
+// many leaders. A marker that comes late, of a coordinator that was deposed or out of
+// the network, has a revision that the journal knows, and changes nothing. So nothing is
+// left open, and nothing is ended twice (storage, producer.check).
+//
+// That a batch of one transaction does not land in the same producer's next one is what
+// version 2 of transactions is for: the epoch rises with each end (txns_bump.go). With
+// clients of version 1 it can, as in Kafka.
 type txnCoordinator struct {
-	node   *cluster.Node
-	logger *slog.Logger
+	node       *cluster.Node
+	logger     *slog.Logger
+	coordinate func() (epoch uint64, err error)
 
 	mu    sync.Mutex
-	locks map[string]*sync.RWMutex
+	locks map[string]*sync.Mutex
+	heard map[string]*cluster.Transaction // states that the metadata here does not have yet
 }
 
-func newTxnCoordinator(node *cluster.Node, logger *slog.Logger) *txnCoordinator {
-	return &txnCoordinator{node: node, logger: logger, locks: map[string]*sync.RWMutex{}}
+func newTxnCoordinator(s *Server) *txnCoordinator {
+	return &txnCoordinator{
+		node: s.node, logger: s.logger, coordinate: s.coordinate,
+		locks: map[string]*sync.Mutex{}, heard: map[string]*cluster.Transaction{},
+	}
 }
 
-func (c *txnCoordinator) lockOf(id string) *sync.RWMutex {
+// lockOf returns the lock under which this node changes a transactional id: its own
+// requests would otherwise run into each other's revisions.
+func (c *txnCoordinator) lockOf(id string) *sync.Mutex {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, ok := c.locks[id]
 	if !ok {
-		l = &sync.RWMutex{}
+		l = &sync.Mutex{}
 		c.locks[id] = l
 	}
 	return l
 }
 
-// run finishes what a former run has decided, and aborts transactions whose
-// producers have let them run out, until ctx ends.
+// run finishes what was decided before this node coordinated, and aborts transactions
+// whose producers have let them run out, until ctx ends.
 func (c *txnCoordinator) run(ctx context.Context) {
 	for {
-		for _, t := range c.node.Meta().Transactions() {
-			if err := c.tend(ctx, t); err != nil && ctx.Err() == nil {
-				c.logger.Warn("cannot end a transaction, trying again", "transactional_id", t.ID, "error", err)
-			}
+		c.dropHeard()
+		if _, err := c.coordinate(); err == nil {
+			c.tendAll(ctx)
 		}
 		if !pause(ctx, txnScan) {
 			return
@@ -71,12 +101,28 @@ func (c *txnCoordinator) run(ctx context.Context) {
 	}
 }
 
+// tendAll looks at all transactions, several at a time: one whose partition has no
+// leader must not keep the others waiting.
+func (c *txnCoordinator) tendAll(ctx context.Context) {
+	var all errgroup.Group
+	all.SetLimit(tendedAtOnce)
+	for _, t := range c.node.Meta().Transactions() {
+		if !t.Decided() && !overdue(t) && !unused(t) {
+			continue
+		}
+		all.Go(func() error {
+			if err := c.tend(ctx, t); err != nil && ctx.Err() == nil {
+				c.logger.Warn("cannot end a transaction, trying again", "transactional_id", t.ID, "error", err)
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // none returns an error
+}
+
 // tend ends a transaction that is decided or overdue, and forgets an id that is
 // not used any more.
 func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) error {
-	if !seen.Decided() && !overdue(seen) && !unused(seen) {
-		return nil
-	}
 	l := c.lockOf(seen.ID)
 	l.Lock()
 	defer l.Unlock()
@@ -119,74 +165,130 @@ func (c *txnCoordinator) fence(ctx context.Context, t *cluster.Transaction, last
 // complete writes the markers of a decided transaction, all at once, and then
 // that they are written. Until then its state says that they are due.
 func (c *txnCoordinator) complete(ctx context.Context, t *cluster.Transaction) error {
-	commit := t.State == cluster.TxnPrepareCommit
-	results := make(chan error, len(t.Partitions))
+	var markers errgroup.Group
+	markers.SetLimit(markersAtOnce)
 	for _, key := range t.Partitions {
-		p, err := c.node.PartitionByKey(key)
-		if err != nil {
-			results <- nil // deleted with its stream: nothing is open there
-			continue
-		}
-		err = p.AppendMarker(ctx, t.ProducerID, t.Epoch, commit, func(a cluster.Appended) { results <- a.Err })
-		if err != nil {
-			results <- err
-		}
+		markers.Go(func() error { return c.mark(ctx, t, key) })
 	}
-	var failed error
-	for range t.Partitions {
-		select {
-		case err := <-results:
-			if err != nil {
-				failed = fmt.Errorf("writing transaction markers: %w", err)
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if failed != nil {
-		return failed
+	if err := markers.Wait(); err != nil {
+		return fmt.Errorf("writing transaction markers: %w", err)
 	}
 	next := *t
 	next.State = cluster.TxnCompleteAbort
-	if commit {
+	if t.State == cluster.TxnPrepareCommit {
 		next.State = cluster.TxnCompleteCommit
 	}
 	_, err := c.node.PutTransaction(ctx, next)
 	return err
 }
 
-// admit checks a batch against its transaction. Unlock once the batch is queued.
-func (c *txnCoordinator) admit(id *string, key cluster.StreamPartition, h storage.Header) (unlock func(), err error) {
-	if !h.Transactional() {
-		return func() {}, nil
+// mark writes the marker of a decided transaction in one partition, wherever its leader
+// is, and looks for it while there is none.
+func (c *txnCoordinator) mark(ctx context.Context, t *cluster.Transaction, key cluster.StreamPartition) error {
+	for {
+		if _, ok := c.node.Meta().StreamByID(key.Stream); !ok {
+			return nil // deleted: nothing is open there
+		}
+		err := c.node.WriteMarker(ctx, key, t.ProducerID, t.Epoch, t.State == cluster.TxnPrepareCommit, uint64(t.Revision))
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, cluster.ErrUnknownStream):
+			if !pause(ctx, markerRetry) {
+				return err
+			}
+		default:
+			return err
+		}
 	}
-	if id == nil {
-		return nil, kerr.InvalidTxnState
-	}
-	// Only ids that exist get a lock, so that nonsense costs no memory.
-	if _, known := c.node.Meta().Transaction(*id); !known {
-		return nil, kerr.InvalidProducerIDMapping
-	}
-	l := c.lockOf(*id)
-	l.RLock()
-	if err := c.check(*id, key, h); err != nil {
-		l.RUnlock()
-		return nil, err
-	}
-	return l.RUnlock, nil
 }
 
-func (c *txnCoordinator) check(id string, key cluster.StreamPartition, h storage.Header) error {
-	t, ok := c.node.Meta().Transaction(id)
-	switch {
-	case !ok || t.ProducerID != h.ProducerID:
-		return kerr.InvalidProducerIDMapping
-	case t.Epoch != h.ProducerEpoch:
-		return kerr.InvalidProducerEpoch
-	case t.State != cluster.TxnOngoing || !t.Has(key):
-		return kerr.InvalidTxnState
+// admit returns a revision at which a batch's transaction was open with the partition in
+// it, 0 for a batch of none.
+func (c *txnCoordinator) admit(ctx context.Context, id *string, key cluster.StreamPartition, h storage.Header) (revision int64, err error) {
+	if !h.Transactional() {
+		return 0, nil
 	}
-	return nil
+	if id == nil {
+		return 0, kerr.InvalidTxnState
+	}
+	t, err := c.confirm(ctx, cluster.TxnJoin{
+		ID: *id, ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Partitions: []cluster.StreamPartition{key}, Known: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return t.Revision, nil
+}
+
+// confirm returns a state of the producer's transaction in which it is open and has all
+// that is asked for. What this node knows may be old: unless that is enough, or the
+// coordinator is here, the log is asked.
+func (c *txnCoordinator) confirm(ctx context.Context, j cluster.TxnJoin) (*cluster.Transaction, error) {
+	t, err := c.check(j)
+	if err == nil || errors.Is(err, cluster.ErrProducerFenced) || j.Known && c.knowsBest() {
+		return t, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	if t, err = c.node.JoinTransaction(ctx, j); err != nil {
+		return nil, err
+	}
+	c.hear(t)
+	return t, nil
+}
+
+// knowsBest says that nobody knows more of transactions than this node.
+func (c *txnCoordinator) knowsBest() bool {
+	_, err := c.coordinate()
+	return err == nil
+}
+
+// check judges by what this node knows. A producer that it knows to be fenced is.
+func (c *txnCoordinator) check(j cluster.TxnJoin) (*cluster.Transaction, error) {
+	t, ok := c.newest(j.ID)
+	switch {
+	case !ok || t.ProducerID != j.ProducerID:
+		return nil, kerr.InvalidProducerIDMapping
+	case t.Epoch > j.Epoch:
+		return nil, cluster.ErrProducerFenced
+	case t.Epoch < j.Epoch:
+		return nil, kerr.InvalidProducerEpoch
+	case !t.Covers(j.Partitions, j.Groups):
+		return nil, kerr.InvalidTxnState
+	}
+	return t, nil
+}
+
+// newest returns the newest state of a transactional id that this node has heard of: the
+// metadata's or, where that is a moment behind, what the log has answered.
+func (c *txnCoordinator) newest(id string) (*cluster.Transaction, bool) {
+	t, ok := c.node.Meta().Transaction(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if heard, newer := c.heard[id]; newer && (!ok || heard.Revision > t.Revision) {
+		return heard, true
+	}
+	return t, ok
+}
+
+func (c *txnCoordinator) hear(t *cluster.Transaction) {
+	if known, ok := c.newest(t.ID); ok && known.Revision >= t.Revision {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard[t.ID] = t
+}
+
+// dropHeard lets go of what the metadata here has too by now.
+func (c *txnCoordinator) dropHeard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.heard, func(id string, heard *cluster.Transaction) bool {
+		t, ok := c.node.Meta().Transaction(id)
+		return ok && t.Revision >= heard.Revision
+	})
 }
 
 // owned locks a transactional id and returns its state if the producer is its
@@ -206,12 +308,20 @@ func (c *txnCoordinator) owned(ctx context.Context, id string, producerID int64,
 // locked locks a transactional id and returns its state if judge has nothing against it.
 // Decided transactions are finished first.
 func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*cluster.Transaction) error) (t *cluster.Transaction, unlock func(), err error) {
+	if _, err := c.coordinate(); err != nil {
+		return nil, nil, err
+	}
+	// Only ids that exist get a lock, so that nonsense costs no memory.
 	if _, known := c.node.Meta().Transaction(id); !known {
 		return nil, nil, kerr.InvalidProducerIDMapping
 	}
 	l := c.lockOf(id)
 	l.Lock()
-	t, _ = c.node.Meta().Transaction(id)
+	t, ok := c.node.Meta().Transaction(id)
+	if !ok {
+		l.Unlock()
+		return nil, nil, kerr.InvalidProducerIDMapping
+	}
 	if err = judge(t); err == nil && t.Decided() {
 		if c.complete(ctx, t) != nil {
 			err = kerr.ConcurrentTransactions
@@ -225,37 +335,26 @@ func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*clus
 	return t, l.Unlock, nil
 }
 
-// add puts partitions and a group into a transaction, and begins it if need be.
-func (c *txnCoordinator) add(ctx context.Context, id string, producerID int64, epoch int16, partitions []cluster.StreamPartition, groups []string) error {
-	t, unlock, err := c.owned(ctx, id, producerID, epoch)
+// add puts partitions and groups into a transaction, and begins it if need be.
+func (c *txnCoordinator) add(ctx context.Context, j cluster.TxnJoin) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	t, unlock, err := c.owned(ctx, j.ID, j.ProducerID, j.Epoch)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	next := *t
-	next.Partitions, next.Groups = slices.Clone(t.Partitions), slices.Clone(t.Groups)
-	if t.State != cluster.TxnOngoing {
-		next.State, next.StartedMillis = cluster.TxnOngoing, time.Now().UnixMilli()
-	}
-	for _, p := range partitions {
-		if !next.Has(p) {
-			next.Partitions = append(next.Partitions, p)
-		}
-	}
-	for _, g := range groups {
-		if !slices.Contains(next.Groups, g) {
-			next.Groups = append(next.Groups, g)
-		}
-	}
-	if t.State == next.State && len(t.Partitions) == len(next.Partitions) && len(t.Groups) == len(next.Groups) {
+	if t.Covers(j.Partitions, j.Groups) {
 		return nil // nothing new
 	}
-	_, err = c.node.PutTransaction(ctx, next)
+	_, err = c.node.JoinTransaction(ctx, j)
 	return err
 }
 
 // end commits or aborts, and returns once that is visible to readers.
 func (c *txnCoordinator) end(ctx context.Context, id string, producerID int64, epoch int16, commit bool) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	t, unlock, err := c.owned(ctx, id, producerID, epoch)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 // state once that is visible to readers. A request that comes again, because its
 // answer was lost, gets the same answer.
 func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID int64, epoch int16, commit bool) (*cluster.Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	t, unlock, err := c.ended(ctx, id, producerID, epoch)
 	if err != nil {
 		return nil, err
@@ -112,18 +114,8 @@ func (s *Server) joinTxn(c *call, r *produceRequest) error {
 	if len(partitions) == 0 {
 		return nil
 	}
-	if s.txns.joined(*r.transactionalID, first, partitions) {
-		return nil
-	}
-	return s.txns.add(s.ctx, *r.transactionalID, first.ProducerID, first.ProducerEpoch, partitions, nil)
-}
-
-// joined reports whether the partitions are in the producer's open transaction
-// already, as they are for all but its first batches.
-func (c *txnCoordinator) joined(id string, h storage.Header, partitions []cluster.StreamPartition) bool {
-	t, ok := c.node.Meta().Transaction(id)
-	if !ok || t.ProducerID != h.ProducerID || t.Epoch != h.ProducerEpoch || t.State != cluster.TxnOngoing {
-		return false
-	}
-	return !slices.ContainsFunc(partitions, func(p cluster.StreamPartition) bool { return !t.Has(p) })
+	_, err := s.txns.confirm(s.ctx, cluster.TxnJoin{
+		ID: *r.transactionalID, ProducerID: first.ProducerID, Epoch: first.ProducerEpoch, Partitions: partitions,
+	})
+	return err
 }

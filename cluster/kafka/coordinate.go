@@ -1,0 +1,71 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// settleWithin is how long a request waits for the metadata to take what it wants
+// changed. It may be taken later all the same: clients ask again and learn it.
+const settleWithin = 10 * time.Second
+
+// The node that leads the metadata coordinates all groups and transactions: it has
+// the newest state of both. Who belongs to a group is only in its memory, and void
+// under another epoch.
+
+// coordinate returns the epoch under which this node coordinates, or why it does not.
+func (s *Server) coordinate() (epoch uint64, err error) {
+	epoch, ok := s.node.Coordinator()
+	switch {
+	case ok:
+		return epoch, nil
+	case s.node.Controller() == s.node.ID():
+		return 0, kerr.CoordinatorLoadInProgress
+	}
+	return 0, kerr.NotCoordinator
+}
+
+// followCoordinator lets go of what belongs to another epoch as soon as there is one:
+// members that wait for an answer get it, and look for who coordinates now.
+func (s *Server) followCoordinator(ctx context.Context) {
+	for {
+		changed := s.node.CoordinatorChanged()
+		epoch, ok := s.node.Coordinator()
+		s.groups.enter(epoch, ok)
+		select {
+		case <-changed:
+			pause(ctx, 10*time.Millisecond) // a node that closes does not change any more
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// soon returns a context that ends with the request, or when that has waited for the
+// metadata for long.
+func (c *call) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.ctx, settleWithin)
+}
+
+// coordinatorCode is errorCode for what the metadata was asked to do: whoever leads it is
+// the coordinator.
+func coordinatorCode(err error) int16 {
+	if ke := (*kerr.Error)(nil); errors.As(err, &ke) {
+		return ke.Code
+	}
+	switch {
+	case errors.Is(err, cluster.ErrNotCoordinator):
+		return kerr.NotCoordinator.Code
+	case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, cluster.ErrGroupClosed),
+		errors.Is(err, cluster.ErrClosed), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return kerr.CoordinatorNotAvailable.Code
+	}
+	return errorCode(err)
+}
