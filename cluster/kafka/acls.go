@@ -33,6 +33,7 @@ func bindingOf(a cluster.ACL) binding {
 
 // createACLs adds ACLs, those that are proper.
 func (s *Server) createACLs(c *call, req *kmsg.CreateACLsRequest) kmsg.Response {
+	defer c.within(0)()
 	resp := req.ResponseKind().(*kmsg.CreateACLsResponse)
 	refused := s.mayKeepACLs(c, kmsg.ACLOperationAlter)
 	var acls []cluster.ACL
@@ -181,6 +182,7 @@ func (s *Server) describeACLs(c *call, req *kmsg.DescribeACLsRequest) kmsg.Respo
 
 // deleteACLs removes what filters select.
 func (s *Server) deleteACLs(c *call, req *kmsg.DeleteACLsRequest) kmsg.Response {
+	defer c.within(0)()
 	resp := req.ResponseKind().(*kmsg.DeleteACLsResponse)
 	refused := s.mayKeepACLs(c, kmsg.ACLOperationAlter)
 	for _, asked := range req.Filters {

@@ -13,6 +13,7 @@ import (
 
 // alterConfigs replaces all settings of streams by those given.
 func (s *Server) alterConfigs(c *call, req *kmsg.AlterConfigsRequest) kmsg.Response {
+	defer c.within(0)()
 	resp := req.ResponseKind().(*kmsg.AlterConfigsResponse)
 	for _, r := range req.Resources {
 		resource := kmsg.NewAlterConfigsResponseResource()
@@ -32,6 +33,7 @@ func (s *Server) alterConfigs(c *call, req *kmsg.AlterConfigsRequest) kmsg.Respo
 
 // incrementalAlterConfigs sets, removes, extends and shortens single settings.
 func (s *Server) incrementalAlterConfigs(c *call, req *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
+	defer c.within(0)()
 	resp := req.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
 	for _, r := range req.Resources {
 		resource := kmsg.NewIncrementalAlterConfigsResponseResource()

@@ -19,6 +19,22 @@ func source(stream *cluster.Stream, name string) kmsg.ConfigSource {
 	return kmsg.ConfigSourceDefaultConfig
 }
 
+// mostReplicas is how many replicas a stream gets if nobody says, where there are as many
+// nodes.
+const mostReplicas = 3
+
+// minInSync is Kafka's name for how many replicas have a record before it is acknowledged.
+const minInSync = "min.insync.replicas"
+
+// setting returns the value of a stream's setting. As many replicas as make a majority have
+// a record before its producer hears of it, whatever is set: so that is the default.
+func (s *Server) setting(stream *cluster.Stream, name string) string {
+	if _, given := stream.Config[name]; name == minInSync && !given {
+		return strconv.Itoa(max(int(s.replicationFactor(stream)), 1)/2 + 1)
+	}
+	return stream.Value(name)
+}
+
 // describeConfigs answers with every setting of a stream, defaults included, or
 // with those of this node.
 func (s *Server) describeConfigs(c *call, req *kmsg.DescribeConfigsRequest) kmsg.Response {
@@ -58,7 +74,7 @@ func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.Desc
 		if !ok {
 			return nil, kerr.UnknownTopicOrPartition
 		}
-		return topicConfigs(stream, req), nil
+		return s.topicConfigs(stream, req), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if r.ResourceName != "" && r.ResourceName != strconv.Itoa(int(s.node.ID())) {
 			return nil, kerr.InvalidRequest
@@ -68,11 +84,11 @@ func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.Desc
 	return nil, kerr.InvalidRequest
 }
 
-func topicConfigs(stream *cluster.Stream, req *kmsg.DescribeConfigsRequest) []kmsg.DescribeConfigsResponseResourceConfig {
+func (s *Server) topicConfigs(stream *cluster.Stream, req *kmsg.DescribeConfigsRequest) []kmsg.DescribeConfigsResponseResourceConfig {
 	var configs []kmsg.DescribeConfigsResponseResourceConfig
 	for _, setting := range cluster.Settings() {
 		config := kmsg.NewDescribeConfigsResponseResourceConfig()
-		config.Name, config.Value = setting.Name, kmsg.StringPtr(stream.Value(setting.Name))
+		config.Name, config.Value = setting.Name, kmsg.StringPtr(s.setting(stream, setting.Name))
 		config.Source = source(stream, setting.Name)
 		config.IsDefault = config.Source == kmsg.ConfigSourceDefaultConfig
 		config.ConfigType = kmsg.ConfigType(setting.Kind)
@@ -96,7 +112,7 @@ func (s *Server) brokerConfigs() []kmsg.DescribeConfigsResponseResourceConfig {
 	for name, value := range map[string]string{
 		"auto.create.topics.enable":        strconv.FormatBool(!s.opts.NoAutoCreate),
 		"num.partitions":                   strconv.Itoa(int(s.opts.AutoPartitions)),
-		"default.replication.factor":       "1",
+		"default.replication.factor":       strconv.Itoa(min(len(s.node.Members()), mostReplicas)),
 		"message.max.bytes":                strconv.Itoa(cluster.MaxBatchBytes),
 		"socket.request.max.bytes":         strconv.Itoa(s.opts.MaxRequestBytes),
 		"offset.metadata.max.bytes":        strconv.Itoa(maxOffsetMetadata),

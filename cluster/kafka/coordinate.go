@@ -54,6 +54,18 @@ func (c *call) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, settleWithin)
 }
 
+// within bounds what is left of the request by the time that its client gives it, or by
+// settleWithin if it gives none. Its result ends the bound.
+func (c *call) within(millis int32) context.CancelFunc {
+	d := settleWithin
+	if millis > 0 {
+		d = max(time.Duration(millis)*time.Millisecond, time.Second)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, d)
+	c.ctx = ctx
+	return cancel
+}
+
 // coordinatorCode is errorCode for what the metadata was asked to do: whoever leads it is
 // the coordinator.
 func coordinatorCode(err error) int16 {

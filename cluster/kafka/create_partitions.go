@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -9,6 +10,7 @@ import (
 
 // createPartitions grows streams.
 func (s *Server) createPartitions(c *call, req *kmsg.CreatePartitionsRequest) kmsg.Response {
+	defer c.within(req.TimeoutMillis)()
 	resp := req.ResponseKind().(*kmsg.CreatePartitionsResponse)
 	for _, t := range req.Topics {
 		topic := kmsg.NewCreatePartitionsResponseTopic()
@@ -32,9 +34,15 @@ func (s *Server) growTopic(c *call, t kmsg.CreatePartitionsRequestTopic, validat
 	case t.Count <= stream.Partitions:
 		return fmt.Errorf("%w: %s has %d partitions, asked were %d", kerr.InvalidPartitions, t.Topic, stream.Partitions, t.Count)
 	}
-	for _, a := range t.Assignment {
-		if len(a.Replicas) != 1 || a.Replicas[0] != s.node.ID() {
-			return fmt.Errorf("%w: replicas %v", kerr.InvalidReplicaAssignment, a.Replicas)
+	for i, a := range t.Assignment {
+		// Where the new ones go is settled: they share the journals that there are.
+		have, err := s.node.Partition(t.Topic, (stream.Partitions+int32(i))%stream.Journals)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(a.Replicas)), slices.Sorted(slices.Values(have.Replicas()))) {
+			return fmt.Errorf("%w: partition %d shares a journal that is on %v, asked was %v",
+				kerr.InvalidReplicaAssignment, stream.Partitions+int32(i), have.Replicas(), a.Replicas)
 		}
 	}
 	if n := int(t.Count - stream.Partitions); len(t.Assignment) > 0 && len(t.Assignment) != n {

@@ -11,6 +11,7 @@ import (
 
 // createTopics creates streams.
 func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Response {
+	defer c.within(req.TimeoutMillis)()
 	resp := req.ResponseKind().(*kmsg.CreateTopicsResponse)
 	named := map[string]int{}
 	for _, t := range req.Topics {
@@ -35,11 +36,11 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 		if err != nil {
 			topic.ErrorCode, topic.ErrorMessage = errorCode(err), errorText(err)
 		} else {
-			topic.TopicID, topic.NumPartitions, topic.ReplicationFactor = stream.ID, stream.Partitions, 1
+			topic.TopicID, topic.NumPartitions, topic.ReplicationFactor = stream.ID, stream.Partitions, s.replicationFactor(stream)
 			if err := c.topic(kmsg.ACLOperationDescribeConfigs, t.Topic); err != nil {
 				topic.NumPartitions, topic.ReplicationFactor, topic.ConfigErrorCode = -1, -1, errorCode(err)
 			} else {
-				topic.Configs = createdConfigs(stream)
+				topic.Configs = s.createdConfigs(stream)
 			}
 		}
 		resp.Topics = append(resp.Topics, topic)
@@ -49,6 +50,7 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 
 func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*cluster.Stream, error) {
 	n := cluster.NewStream{Name: t.Topic, Partitions: t.NumPartitions, Config: map[string]string{}, ValidateOnly: validateOnly}
+	nodes := len(s.node.Members())
 	switch {
 	case !cluster.ValidStreamName(t.Topic):
 		return nil, fmt.Errorf("%w: %q", kerr.InvalidTopicException, t.Topic)
@@ -62,8 +64,8 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 		n.Partitions = s.opts.AutoPartitions
 	case t.NumPartitions <= 0:
 		return nil, fmt.Errorf("%w: %d", kerr.InvalidPartitions, t.NumPartitions)
-	case t.ReplicationFactor != -1 && t.ReplicationFactor != 1:
-		return nil, fmt.Errorf("%w: %d, there is one node", kerr.InvalidReplicationFactor, t.ReplicationFactor)
+	case t.ReplicationFactor != -1 && (t.ReplicationFactor < 1 || int(t.ReplicationFactor) > nodes):
+		return nil, fmt.Errorf("%w: %d, there are %d nodes", kerr.InvalidReplicationFactor, t.ReplicationFactor, nodes)
 	}
 	for _, config := range t.Configs {
 		if config.Value == nil {
@@ -90,11 +92,21 @@ func assigned(t kmsg.CreateTopicsRequestTopic, self int32) (int32, error) {
 	return int32(len(t.ReplicaAssignment)), nil
 }
 
-func createdConfigs(stream *cluster.Stream) []kmsg.CreateTopicsResponseTopicConfig {
+// replicationFactor is how many replicas each of a stream's journals has: as many as the
+// first, unless somebody has changed single ones.
+func (s *Server) replicationFactor(stream *cluster.Stream) int16 {
+	p, err := s.node.Partition(stream.Name, 0)
+	if err != nil {
+		return -1
+	}
+	return int16(len(p.Replicas()))
+}
+
+func (s *Server) createdConfigs(stream *cluster.Stream) []kmsg.CreateTopicsResponseTopicConfig {
 	var configs []kmsg.CreateTopicsResponseTopicConfig
 	for _, setting := range cluster.Settings() {
 		config := kmsg.NewCreateTopicsResponseTopicConfig()
-		config.Name, config.Value = setting.Name, kmsg.StringPtr(stream.Value(setting.Name))
+		config.Name, config.Value = setting.Name, kmsg.StringPtr(s.setting(stream, setting.Name))
 		config.Source = int8(source(stream, setting.Name))
 		configs = append(configs, config)
 	}

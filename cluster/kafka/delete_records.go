@@ -4,6 +4,7 @@ import "github.com/twmb/franz-go/pkg/kmsg"
 
 // deleteRecords moves the start of partitions up.
 func (s *Server) deleteRecords(c *call, req *kmsg.DeleteRecordsRequest) kmsg.Response {
+	defer c.within(req.TimeoutMillis)()
 	resp := req.ResponseKind().(*kmsg.DeleteRecordsResponse)
 	for _, t := range req.Topics {
 		topic := kmsg.NewDeleteRecordsResponseTopic()

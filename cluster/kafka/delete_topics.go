@@ -7,6 +7,7 @@ import (
 
 // deleteTopics deletes streams by name, or from version 6 also by id.
 func (s *Server) deleteTopics(c *call, req *kmsg.DeleteTopicsRequest) kmsg.Response {
+	defer c.within(req.TimeoutMillis)()
 	resp := req.ResponseKind().(*kmsg.DeleteTopicsResponse)
 	asked := req.Topics
 	for _, name := range req.TopicNames {

@@ -37,11 +37,17 @@ func (s *Server) describeLogDirs(c *call, req *kmsg.DescribeLogDirsRequest) kmsg
 	return resp
 }
 
+// has reports whether this node is one of a partition's replicas.
+func (s *Server) has(stream *cluster.Stream, partition int32) bool {
+	p, err := s.node.Partition(stream.Name, partition)
+	return err == nil && slices.Contains(p.Replicas(), s.node.ID())
+}
+
 func (s *Server) logDirTopic(stream *cluster.Stream, wanted func(int32) bool) (kmsg.DescribeLogDirsResponseDirTopic, error) {
 	topic := kmsg.NewDescribeLogDirsResponseDirTopic()
 	topic.Topic = stream.Name
 	for i := range stream.Partitions {
-		if !wanted(i) {
+		if !wanted(i) || !s.has(stream, i) {
 			continue
 		}
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()

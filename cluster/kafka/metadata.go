@@ -80,7 +80,9 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 			return nil, err
 		}
 	}
-	stream, err := s.node.CreateStream(c.ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
+	ctx, cancel := c.soon()
+	defer cancel()
+	stream, err := s.node.CreateStream(ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
 	if errors.Is(err, cluster.ErrStreamExists) { // by another client, a moment ago
 		if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
 			return stream, nil
