@@ -82,10 +82,26 @@ func (d *Disk) PowerCut() error {
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := errors.Join(d.thread.do(shutdown), d.thread.do(func() error { return unix.Unmount(diskFolder, 0) })); err != nil {
+	if err := errors.Join(d.thread.do(shutdown), d.unmount(ctx)); err != nil {
 		return fmt.Errorf("cutting a disk's power: %w", err)
 	}
 	return d.mount(ctx)
+}
+
+// unmount waits for those that have a file open for a moment: a child of this process has all of its files until it
+// becomes the program it is for.
+func (d *Disk) unmount(ctx context.Context) error {
+	for {
+		err := d.thread.do(func() error { return unix.Unmount(diskFolder, 0) })
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // Die makes every further read and write of what is not in memory fail with an error, until PowerCut.

@@ -1,0 +1,63 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/daybook-data/daybook/internal/jepsen/history"
+)
+
+// judge asks porcupine about one object's operations.
+func judge(f *findings, model porcupine.Model, p history.Partition, what string, all []porcupine.Operation, patience time.Duration) error {
+	switch porcupine.CheckOperationsTimeout(model, all, patience) {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("%s: porcupine has not judged %d operations within %s", what, len(all), patience)
+	}
+	shortest := shorten(model, all, patience)
+	var ops []*history.Op
+	for _, o := range shortest {
+		if op := o.Metadata.(*history.Op); !slices.Contains(ops, op) {
+			ops = append(ops, op)
+		}
+	}
+	slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Index, b.Index) })
+	const shown = 12
+	last := ops[max(0, len(ops)-shown):]
+	f.add(NotLinearizable, p, -1, -1, last, "%s: no order of these operations, the last of the first %d, gives these answers", what, len(shortest))
+	return nil
+}
+
+// shorten returns the shortest beginning of the operations, by when they ended, that is not linearizable.
+func shorten(model porcupine.Model, all []porcupine.Operation, patience time.Duration) []porcupine.Operation {
+	ended := slices.SortedFunc(slices.Values(all), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	n, _ := slices.BinarySearchFunc(ended, true, func(o porcupine.Operation, _ bool) int {
+		at := slices.IndexFunc(ended, func(e porcupine.Operation) bool { return e.Metadata == o.Metadata && e.Input == o.Input })
+		if porcupine.CheckOperationsTimeout(model, upTo(ended, at), patience) == porcupine.Illegal {
+			return 1
+		}
+		return -1
+	})
+	return ended[:min(n+1, len(ended))]
+}
+
+// upTo is the history as it was when operation number at had ended: of others that had begun, nobody knows more.
+func upTo(ended []porcupine.Operation, at int) []porcupine.Operation {
+	now := ended[at].Return
+	part := slices.Clone(ended[:at+1])
+	for _, o := range ended[at+1:] {
+		if o.Call <= now && o.Input.(mutation).changes() {
+			o.Return = history.Never
+			part = append(part, o)
+		}
+	}
+	return part
+}
+
+// mutation is an input that may have had an effect before anybody knew its answer.
+type mutation interface{ changes() bool }
