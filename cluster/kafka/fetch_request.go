@@ -40,6 +40,14 @@ type fetchPartition struct {
 // decodeFetch reads versions 4 to 18.
 func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 	w := wire{b: body, flexible: version >= 12}
+	r := w.fetchRequest(version)
+	if w.bad || len(w.b) > 0 {
+		return fetchRequest{}, errMalformed
+	}
+	return r, nil
+}
+
+func (w *wire) fetchRequest(version int16) fetchRequest {
 	if version < 15 {
 		w.int32() // replica id
 	}
@@ -56,25 +64,22 @@ func decodeFetch(version int16, body []byte) (fetchRequest, error) {
 	}
 	r.topics = make([]fetchTopic, 0, w.array(2))
 	for range cap(r.topics) {
-		t := decodeTopicName(r.byID, &w)
+		t := decodeTopicName(r.byID, w)
 		t.partitions = make([]fetchPartition, 0, w.array(16))
 		for range cap(t.partitions) {
-			t.partitions = append(t.partitions, decodeFetchPartition(version, &w))
+			t.partitions = append(t.partitions, decodeFetchPartition(version, w))
 		}
 		w.tags()
 		r.topics = append(r.topics, t)
 	}
 	if version >= 7 {
-		r.forgotten = decodeForgotten(r.byID, &w)
+		r.forgotten = decodeForgotten(r.byID, w)
 	}
 	if version >= 11 {
 		r.rack = w.string()
 	}
 	w.tags()
-	if w.bad || len(w.b) > 0 {
-		return fetchRequest{}, errMalformed
-	}
-	return r, nil
+	return r
 }
 
 func decodeTopicName(byID bool, w *wire) fetchTopic {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
@@ -16,6 +17,17 @@ import (
 const (
 	childDir  = "DAYBOOK_TEST_CHILD_DIR"
 	childAddr = "DAYBOOK_TEST_CHILD_ADDR"
+	// childPeer, if set, makes it one of several nodes, which reach it there; it joins the
+	// cluster of the one at childJoin.
+	childPeer = "DAYBOOK_TEST_CHILD_PEER"
+	childJoin = "DAYBOOK_TEST_CHILD_JOIN"
+)
+
+const (
+	// peerListener is the name under which the nodes of a test announce themselves.
+	peerListener = "clients"
+	// peerTimeout is after how long they take each other for dead.
+	peerTimeout = time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -31,8 +43,15 @@ func TestMain(m *testing.M) {
 
 // serveChild serves until it is killed.
 func serveChild(dir, addr string) error {
-	node, err := cluster.Open(cluster.Options{Dir: dir, SegmentBytes: 256 << 10})
+	network, err := childNetwork()
 	if err != nil {
+		return err
+	}
+	node, err := cluster.Open(cluster.Options{Dir: dir, SegmentBytes: 256 << 10, Network: network})
+	if err != nil {
+		return err
+	}
+	if err := node.Announce(context.Background(), map[string]string{peerListener: addr}); err != nil {
 		return err
 	}
 	server, err := kafka.New(kafka.Options{Node: node, AutoPartitions: 2})
@@ -44,5 +63,21 @@ func serveChild(dir, addr string) error {
 		return err
 	}
 	fmt.Println("serving")
-	return server.Serve(context.Background(), l, kafka.Access{})
+	return server.Serve(context.Background(), l, kafka.Access{Name: peerListener})
+}
+
+func childNetwork() (*cluster.Network, error) {
+	addr := os.Getenv(childPeer)
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	n := &cluster.Network{Listener: l, Timeout: peerTimeout}
+	if join := os.Getenv(childJoin); join != "" {
+		n.Join = []string{join}
+	}
+	return n, nil
 }

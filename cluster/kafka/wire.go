@@ -14,6 +14,7 @@ var errMalformed = errors.New("malformed request")
 type wire struct {
 	b        []byte
 	flexible bool // compact lengths and tagged fields
+	tagged   bool // there were tagged fields
 	bad      bool
 }
 
@@ -134,6 +135,7 @@ func (w *wire) tags() {
 		return
 	}
 	for n := w.uvarint(); n > 0 && !w.bad; n-- {
+		w.tagged = true
 		w.uvarint()
 		w.take(int(w.uvarint()))
 	}

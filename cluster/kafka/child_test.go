@@ -1,0 +1,106 @@
+package kafka_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// child is a server in a process of its own.
+type child struct {
+	t    *testing.T
+	dir  string
+	addr string
+	peer string // where other nodes reach it; empty: it is alone
+	join string // a node of the cluster that it joins
+
+	seeds []string // of its clients; itself if there are none
+	cmd   *exec.Cmd
+	says  *strings.Builder // its standard error; read after it has ended
+}
+
+func newChild(t *testing.T) *child {
+	t.Helper()
+	c := &child{t: t, dir: t.TempDir(), addr: freeAddress(t)}
+	c.start()
+	c.cleanUp()
+	return c
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (c *child) cleanUp() {
+	t := c.t
+	t.Cleanup(func() {
+		if t.Failed() { // what does it do?
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT)
+			_ = c.cmd.Wait()
+			t.Logf("the server's goroutines:\n%s", c.says.String())
+			return
+		}
+		c.kill()
+	})
+}
+
+// start returns once the server listens.
+func (c *child) start() {
+	c.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+c.dir, childAddr+"="+c.addr, childPeer+"="+c.peer, childJoin+"="+c.join)
+	c.says = &strings.Builder{}
+	cmd.Stderr = c.says
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "serving\n" {
+		_ = cmd.Wait()
+		c.t.Fatalf("the server did not start: %q, %v\n%s", line, err, c.says.String())
+	}
+	c.cmd = cmd
+}
+
+// kill ends the server without a warning.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+func (c *child) seedAddresses() []string {
+	if len(c.seeds) == 0 {
+		return []string{c.addr}
+	}
+	return c.seeds
+}
+
+func (c *child) client(opts ...kgo.Opt) *kgo.Client {
+	c.t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(c.seedAddresses()...), kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(20 * time.Millisecond), kgo.RequestRetries(1000),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+	}, opts...)...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(client.Close)
+	return client
+}
