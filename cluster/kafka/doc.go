@@ -19,6 +19,15 @@
 // copied on the heap: a produce request's batches are written to disk out of the
 // buffer they were read into, and a fetch is answered out of the journal's files.
 //
+// # Several nodes
+//
+// A server answers for its node, and says of everything else who does: brokers are the
+// cluster's members at the addresses of the listener through which the client came
+// (brokers.go), leaders and epochs what the node knows (leaders.go), groups and
+// transactions are coordinated by the node that leads the metadata (coordinate.go). What
+// changes the metadata can be asked of any node. Why no batch can land behind the marker
+// of its transaction is written at txnCoordinator.
+//
 // # Who may do what
 //
 // Each listener has an Access: how its clients prove who they are. A client that must
