@@ -11,7 +11,11 @@ func (s *Server) describeTransactions(c *call, req *kmsg.DescribeTransactionsReq
 	for _, id := range req.TransactionalIDs {
 		state := kmsg.NewDescribeTransactionsResponseTransactionState()
 		state.TransactionalID = id
-		if err := c.txn(kmsg.ACLOperationDescribe, id); err != nil {
+		_, err := s.coordinate()
+		if denied := c.txn(kmsg.ACLOperationDescribe, id); denied != nil {
+			err = denied
+		}
+		if err != nil {
 			state.ErrorCode = errorCode(err)
 			resp.TransactionStates = append(resp.TransactionStates, state)
 			continue

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,11 +18,19 @@ var txnStates = []string{
 	string(cluster.TxnCompleteCommit), string(cluster.TxnCompleteAbort),
 }
 
-// listTransactions answers with the transactional ids there are.
+// listTransactions answers with the transactional ids there are, if this node
+// coordinates: clients ask all nodes, and put together what they hear.
 func (s *Server) listTransactions(c *call, req *kmsg.ListTransactionsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListTransactionsResponse)
 	named, err := namePattern(req.TransactionalIDPattern)
 	if err != nil {
+		resp.ErrorCode = errorCode(err)
+		return resp
+	}
+	switch _, err := s.coordinate(); {
+	case errors.Is(err, kerr.NotCoordinator):
+		return resp
+	case err != nil:
 		resp.ErrorCode = errorCode(err)
 		return resp
 	}
