@@ -104,10 +104,10 @@ func (x *index) addReads(op *history.Op) {
 		if w.seen == nil {
 			w.seen = op
 		}
-		if w.offset == history.Nowhere {
+		if w.offset == history.Nowhere && w.sent.Partition == r.Partition {
 			w.offset = r.Offset
 		}
-		if op.Committed && w.op.Kind == history.Txn && w.op.Outcome == history.Unknown {
+		if op.Committed && w.op.Kind == history.Txn && w.op.Outcome == history.Unknown && x.torn[w.op.Index] == nil {
 			x.torn[w.op.Index] = op
 		}
 	}

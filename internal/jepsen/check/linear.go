@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -36,12 +37,8 @@ func judge(f *findings, model porcupine.Model, p history.Partition, what string,
 // shorten returns the shortest beginning of the operations, by when they ended, that is not linearizable.
 func shorten(model porcupine.Model, all []porcupine.Operation, patience time.Duration) []porcupine.Operation {
 	ended := slices.SortedFunc(slices.Values(all), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-	n, _ := slices.BinarySearchFunc(ended, true, func(o porcupine.Operation, _ bool) int {
-		at := slices.IndexFunc(ended, func(e porcupine.Operation) bool { return e.Metadata == o.Metadata && e.Input == o.Input })
-		if porcupine.CheckOperationsTimeout(model, upTo(ended, at), patience) == porcupine.Illegal {
-			return 1
-		}
-		return -1
+	n := sort.Search(len(ended), func(i int) bool {
+		return porcupine.CheckOperationsTimeout(model, upTo(ended, i), patience) == porcupine.Illegal
 	})
 	return ended[:min(n+1, len(ended))]
 }

@@ -44,16 +44,18 @@ func (x *index) checkStep(f *findings, op *history.Op, was stop, r history.Read)
 	}
 	l := x.log(r.Partition)
 	if o, ok := l.skipped(was.offset, r.Offset, op.Committed); ok {
-		f.add(x.skipRule(l, o, PollSkip), r.Partition, o, r.Offset, []*history.Op{was.op, op, l.witness(o)}, "session %s went from offset %d to %d and passed %d", op.Session, was.offset, r.Offset, o)
+		rule, witness := x.skip(l, o, PollSkip)
+		f.add(rule, r.Partition, o, r.Offset, []*history.Op{was.op, op, l.witness(o), witness}, "session %s went from offset %d to %d and passed %d", op.Session, was.offset, r.Offset, o)
 	}
 }
 
-// skipRule is a rule for what was passed over, unless that is part of a transaction that only its readers know of.
-func (x *index) skipRule(l *log, o int64, rule Rule) Rule {
+// skip returns the rule that passing over o breaks, and who else knows of it: that of transactions, where o is part of
+// one that only a reader of it knows to be committed.
+func (x *index) skip(l *log, o int64, rule Rule) (Rule, *history.Op) {
 	if w := x.writes[l.at[o][0].value]; w != nil && w.op.Kind == history.Txn && w.op.Outcome == history.Unknown {
-		return TornTxn
+		return TornTxn, x.torn[w.op.Index]
 	}
-	return rule
+	return rule, nil
 }
 
 // checkScans looks for what scans lack.
@@ -77,7 +79,8 @@ func (x *index) checkScan(f *findings, l *log, op *history.Op, at history.Positi
 	last := at.Offset - 1
 	step := func(to int64) {
 		if o, ok := l.skipped(last, to, op.Committed); ok {
-			f.add(x.skipRule(l, o, ScanSkip), at.Partition, o, o, []*history.Op{op, l.witness(o)}, "a scan of offsets %d to %d lacks offset %d", at.Offset, at.End, o)
+			rule, witness := x.skip(l, o, ScanSkip)
+			f.add(rule, at.Partition, o, o, []*history.Op{op, l.witness(o), witness}, "a scan of offsets %d to %d lacks offset %d", at.Offset, at.End, o)
 		}
 	}
 	for _, r := range op.Reads {

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/daybook-data/daybook/internal/jepsen/history"
@@ -86,8 +87,8 @@ func (f *findings) add(rule Rule, p history.Partition, lo, hi int64, ops []*hist
 		return
 	}
 	v := Violation{Rule: rule, Partition: p, Text: fmt.Sprintf(format, args...)}
-	for _, op := range ops {
-		if op != nil {
+	for i, op := range ops {
+		if op != nil && !slices.Contains(ops[:i], op) {
 			v.Ops = append(v.Ops, excerpt(*op, p, lo, hi))
 		}
 	}
