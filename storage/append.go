@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/internal/vfs"
 )
 
 // appender is the writer's working memory, used again for each StoreLogs. Guarded by Journal.wmu.
@@ -14,6 +16,7 @@ type appender struct {
 	frames  []builtFrame
 	staged  []stagedBatch
 	aborted []abortedIn // transactions aborted in the current segment
+	zeroes  [vfs.PageBytes]byte
 }
 
 // builtFrame is a frame that is ready to be written.
@@ -157,6 +160,7 @@ func (j *Journal) writeFrames() error {
 	}
 	seg := j.current()
 	off := int64(a.frames[0].header.position - seg.base)
+	j.padPage(int64(j.tail.pos - seg.base))
 	if _, err := seg.file.WritevAt(a.buffers, off); err != nil {
 		return fmt.Errorf("writing %s: %w", seg.path, err)
 	}
@@ -167,6 +171,17 @@ func (j *Journal) writeFrames() error {
 	j.space.used = seg.size
 	j.wakePreparer()
 	return nil
+}
+
+// padPage adds zeroes to what is written, from its end at the file offset end up to the end of a page. A page that is not
+// written as a whole has to be read first if the file had an earlier life that is not in memory any more.
+func (j *Journal) padPage(end int64) {
+	n := -end & (vfs.PageBytes - 1)
+	j.space.mu.Lock()
+	defer j.space.mu.Unlock()
+	if end+n <= j.space.alloc {
+		j.app.buffers = append(j.app.buffers, j.app.zeroes[:n])
+	}
 }
 
 // current is the segment that is written to. The caller holds wmu.

@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // syncTail makes all that is written durable. The caller holds wmu.
 func (j *Journal) syncTail() error {
@@ -12,27 +9,25 @@ func (j *Journal) syncTail() error {
 	if end <= j.durable.Load() {
 		return nil
 	}
-	if err := seg.file.Sync(); err != nil {
-		return fmt.Errorf("syncing %s: %w", seg.path, err)
-	}
-	return j.raiseDurable(end)
+	return j.settle(seg, end, false)
 }
 
-// raiseDurable notes that all below end is on stable storage.
-func (j *Journal) raiseDurable(end uint64) error {
+// raiseDurable notes that all below end is on stable storage, and returns up to where it was before.
+func (j *Journal) raiseDurable(end uint64) (from uint64, err error) {
 	j.markMu.Lock()
 	defer j.markMu.Unlock()
-	if end <= j.durable.Load() {
-		return nil
+	from = j.durable.Load()
+	if end <= from {
+		return from, nil
 	}
 	if err := j.mark.set(end, markOpen); err != nil {
-		return err
+		return from, err
 	}
 	j.durable.Store(end)
 	if j.o.ReadDurable {
 		j.changed()
 	}
-	return nil
+	return from, nil
 }
 
 func (j *Journal) wakeFlusher() {
@@ -96,10 +91,7 @@ func (j *Journal) flush() error {
 	if end <= j.durable.Load() {
 		return nil
 	}
-	if err := seg.file.Sync(); err != nil {
-		return fmt.Errorf("syncing %s: %w", seg.path, err)
-	}
-	return j.raiseDurable(end)
+	return j.settle(seg, end, false)
 }
 
 // DurableEnd is the journal position up to which all is on stable storage.

@@ -25,7 +25,7 @@ const (
 type grain struct {
 	view *view
 	at   int64        // file offset
-	used atomic.Int64 // when it was last read, Unix nanoseconds
+	used atomic.Int64 // when it was last read or filled, Unix nanoseconds
 
 	mu       sync.Mutex // guards down to the next line
 	resident [grainPages / 64]uint64
@@ -45,12 +45,36 @@ func (g *grain) badness(now time.Time) float64 {
 	return (age + 1e-3) * (1 + max(distance, 0)/distanceUnit)
 }
 
-// evict lets go of the grain's memory.
+// buddy is the other half of the 2 MiB that g is in; nil if the file ends before it. The kernel may keep both as one
+// page, of which it drops all or nothing.
+func (g *grain) buddy() *grain {
+	i := int(g.at/grainBytes) ^ 1
+	if i >= len(g.view.grains) {
+		return nil
+	}
+	return &g.view.grains[i]
+}
+
+// evict lets go of the memory of the grain and its buddy.
 func (g *grain) evict() {
+	g.forget()
+	if b := g.buddy(); b != nil {
+		b.forget()
+	}
+	g.view.mapping.Forget(g.at&^(2*grainBytes-1), 2*grainBytes)
+}
+
+// forget takes it that nothing of the grain is in memory.
+func (g *grain) forget() {
 	g.mu.Lock()
 	g.resident, g.taken, g.whole = [grainPages / 64]uint64{}, 0, false
 	g.mu.Unlock()
-	g.view.mapping.Forget(g.at, grainBytes)
+}
+
+// written is told that the grain is full and on the disk.
+func (g *grain) written(now time.Time) {
+	g.used.Store(now.UnixNano())
+	g.view.cache.charge(g, grainBytes)
 }
 
 // want is told of the pieces of a read that lie in the grain, of bytes in all; the file ends at end. It returns what

@@ -10,11 +10,10 @@ import (
 // DefaultCacheBytes is the budget of a Cache if nobody says.
 const DefaultCacheBytes = 1 << 30
 
-// Cache bounds how much of the kernel's page cache the readers of old data may fill, over all journals that share it,
-// so that whoever digs through last month does not push out what live readers and the rest of the machine use. What
-// was written a moment ago is in memory anyway and costs nothing of the budget; what a read brought back from the disk
-// is charged until it is evicted. First to go is what was not used for long and lies far behind the end of its
-// journal. It is safe for concurrent use.
+// Cache bounds how much of the kernel's page cache the journals that share it fill, so that neither a fast writer nor
+// whoever digs through last month pushes out what live readers and the rest of the machine use. What was written is
+// charged once it is on the disk, and what a read brought back from there when it does, until it is evicted. First to
+// go is what was not used for long and lies far behind the end of its journal. It is safe for concurrent use.
 type Cache struct {
 	budget       int64
 	hits, misses atomic.Uint64 // bytes
@@ -53,7 +52,7 @@ const (
 	distanceUnit = 64 << 20
 )
 
-// charge notes that a read brings bytes of the grain into memory, and evicts others if that is too much.
+// charge notes that a read or the writer brings bytes of the grain into memory, and evicts others if that is too much.
 // No grain may be locked.
 func (c *Cache) charge(g *grain, bytes int64) {
 	if bytes == 0 {
@@ -63,6 +62,7 @@ func (c *Cache) charge(g *grain, bytes int64) {
 	if g.bytes == 0 {
 		g.slot, c.charged = len(c.charged), append(c.charged, g)
 	}
+	bytes = min(bytes, grainBytes-g.bytes) // what was written may have been read back already
 	g.bytes += bytes
 	c.bytes += bytes
 	var out []*grain
@@ -72,6 +72,9 @@ func (c *Cache) charge(g *grain, bytes int64) {
 			break
 		}
 		c.uncharge(worst)
+		if b := worst.buddy(); b != nil {
+			c.uncharge(b)
+		}
 		out = append(out, worst)
 	}
 	c.mu.Unlock()
@@ -81,13 +84,13 @@ func (c *Cache) charge(g *grain, bytes int64) {
 	}
 }
 
-// worst picks the grain to evict, but never the one in hand. The caller holds mu.
+// worst picks the grain to evict, but never the one in hand or its buddy. The caller holds mu.
 func (c *Cache) worst(now time.Time, inHand *grain) *grain {
 	var worst *grain
 	var score float64
 	for range evictSample {
 		g := c.charged[rand.IntN(len(c.charged))]
-		if g == inHand {
+		if g == inHand || g == inHand.buddy() {
 			continue
 		}
 		if s := g.badness(now); worst == nil || s > score {

@@ -16,10 +16,7 @@ func (j *Journal) roll(n int64) error {
 	if len(seg.entries) == 0 { // it would get the same name again
 		return j.growEmpty(n)
 	}
-	if err := seg.file.Sync(); err != nil { // a sealed segment is on stable storage as a whole
-		return fmt.Errorf("syncing %s: %w", seg.path, err)
-	}
-	if err := j.raiseDurable(seg.end()); err != nil {
+	if err := j.settle(seg, seg.end(), true); err != nil { // a sealed segment is on stable storage as a whole
 		return err
 	}
 	next, alloc, err := j.nextSegment(seg.end(), n)
