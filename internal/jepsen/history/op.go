@@ -26,11 +26,13 @@ const (
 // Outcome is what a client knows of what it did.
 type Outcome string
 
-// The outcomes. Fail is a promise that the operation has not happened and never will.
+// The outcomes. Fail is a promise that the operation has not happened and never will; of Create and Delete it says that
+// the stream was as it would have left it. Nothing is one that reached nobody, and tells nothing.
 const (
 	OK      Outcome = "ok"
 	Fail    Outcome = "fail"
 	Unknown Outcome = "unknown"
+	Nothing Outcome = "nothing"
 )
 
 // Never is the time of what has not happened.
