@@ -23,8 +23,8 @@ type DiskOptions struct {
 	// StallAfter is after how long an operation that has not returned is taken for
 	// a disk that has stopped answering; 5 s by default.
 	StallAfter time.Duration
-	// CacheBytes bounds the memory that readers of old data may fill, over all
-	// journals; storage.DefaultCacheBytes if 0.
+	// CacheBytes bounds the memory that what was written and read may fill, over
+	// all journals; storage.DefaultCacheBytes if 0.
 	CacheBytes int64
 	// CheckEvery is how often the disk is looked at; 1 s by default.
 	CheckEvery time.Duration

@@ -18,7 +18,7 @@ type DiskConfig struct {
 	DeleteEarly bool
 	// Stall is after how long the disk is said not to answer.
 	Stall time.Duration
-	// Cache is how many bytes of memory readers of old data may fill.
+	// Cache is how many bytes of memory journals may fill with what was written and read.
 	Cache int64
 }
 
@@ -27,7 +27,7 @@ func (c *DiskConfig) Fields(d *configs.Fields) {
 	d.String(&c.Reserve, "reserve", "", "What must be free for appends to be taken: a size, a part of the disk like 5%, or none. Empty is 5%, at most 1GiB.")
 	d.Bool(&c.DeleteEarly, "delete_early", false, "Remove the oldest records before their time while the reserve is touched; what a sink has not read stays.")
 	d.Duration(&c.Stall, "stall", 5*time.Second, "After how long a disk that does not answer is reported.", configs.Positive)
-	d.Size(&c.Cache, "cache", configs.GiB, "How much memory readers of old data may fill. What was just written is in memory beside that.", configs.Positive)
+	d.Size(&c.Cache, "cache", configs.GiB, "How much memory the journals may fill, all together: with what was written last, for those who read at the end, and with what readers of old data bring back.", configs.Positive)
 }
 
 // Check wants a reserve that can be understood.

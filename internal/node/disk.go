@@ -70,8 +70,8 @@ func (c diskCollector) Collect(ch chan<- prometheus.Metric) {
 			metric{diskDesc("sync_seconds_total", "Time that syncs took, all together."), counter, d.Seen.SyncTime.Seconds()},
 			metric{diskDesc("cache_hit_bytes_total", "Bytes of batches that were in memory when they were read."), counter, float64(c.Hits)},
 			metric{diskDesc("cache_miss_bytes_total", "Bytes of batches that were not in memory when they were read."), counter, float64(c.Misses)},
-			metric{diskDesc("cache_bytes", "Bytes of memory that readers of old data fill now."), gauge, float64(c.Bytes)},
-			metric{diskDesc("cache_budget_bytes", "Bytes of memory that readers of old data may fill."), gauge, float64(c.Budget)},
+			metric{diskDesc("cache_bytes", "Bytes of memory that what was written and read fills now."), gauge, float64(c.Bytes)},
+			metric{diskDesc("cache_budget_bytes", "Bytes of memory that what is written and read may fill."), gauge, float64(c.Budget)},
 			metric{diskDesc("longest_seconds", "Longest time that a change of the disk took since the start."), gauge, d.Seen.Longest.Seconds()},
 		)
 	}
