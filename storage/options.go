@@ -47,7 +47,8 @@ type Options struct {
 	// Spares is how many removed segments are kept for reuse, since overwriting a file is several times faster than
 	// filling a new one: 2 by default, negative for none.
 	Spares int
-	// IndexCache is how many sealed segments' batch indexes are kept in memory: 16 by default.
+	// IndexCache is how many sealed segments' batch indexes are kept in memory, and may have their data in Cache: 16 by
+	// default, or as many as fit into Cache.
 	IndexCache int
 	// Cache bounds the memory that readers of old data fill; journals may share one. One of its own by default.
 	Cache *Cache
@@ -74,11 +75,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Spares == 0 {
 		o.Spares = 2
 	}
-	if o.IndexCache <= 0 {
-		o.IndexCache = 16
-	}
 	if o.Cache == nil {
 		o.Cache = NewCache(0)
+	}
+	if o.IndexCache <= 0 {
+		o.IndexCache = max(16, int(o.Cache.budget/max(o.SegmentBytes, 64<<20)))
 	}
 	if o.FS == nil {
 		o.FS = vfs.OS{}
