@@ -53,12 +53,20 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 1_000_000, "single-row changes in the binlog")
 	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, among the journal loads too")
 	flag.BoolVar(&o.journal, "journal", false, "measure the journal loads, beside other systems")
+	asEcho := flag.Bool("echo", false, "only answer questions on a port, for the load of a bare server that this command puts on itself")
 	systems := flag.String("systems", "daybook,kafka,nats", "systems for the journal loads")
 	flag.DurationVar(&o.seconds, "for", 10*time.Second, "how long a run of a journal load takes")
 	flag.DurationVar(&o.warm, "warm", 15*time.Second, "how long a JVM is warmed up by a journal load; others at most 2s")
 	flag.Float64Var(&o.keepGB, "keep-gb", 2, "GB that the restart load has on disk")
 	flag.Float64Var(&o.replayGB, "replay-gb", 2, "GB that the replay load reads")
 	flag.Parse()
+	if *asEcho {
+		if err := serveEcho(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	o.systems = strings.Split(*systems, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
