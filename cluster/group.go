@@ -36,6 +36,8 @@ type GroupOptions struct {
 	Peers []raft.Server
 	// Timeout is raft's heartbeat and election timeout of groups with several members: 2 s by default.
 	Timeout time.Duration
+	// CommitEvery is how soon followers hear what is committed if nothing else is sent: 100 ms by default.
+	CommitEvery time.Duration
 	// RetainEvery is how often retention is applied: 10 s by default.
 	RetainEvery time.Duration
 	// QueueBytes bounds what waits to be proposed; Append blocks while it is full. 32 MiB by default.
@@ -50,6 +52,9 @@ func (o GroupOptions) withDefaults() GroupOptions {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second
+	}
+	if o.CommitEvery == 0 {
+		o.CommitEvery = min(100*time.Millisecond, o.Timeout/4)
 	}
 	if o.RetainEvery == 0 {
 		o.RetainEvery = 10 * time.Second

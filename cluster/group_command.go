@@ -24,6 +24,7 @@ const (
 // FSMGroup is a replicated state machine whose log is a journal of commands. It is safe for concurrent use.
 type FSMGroup struct {
 	member
+	snapshots *fileSnapshots
 }
 
 // OpenFSM opens the log in o.Dir, restores fsm from the last snapshot and the commands behind it, and joins the group.
@@ -57,7 +58,7 @@ func openFSM(o GroupOptions, j *storage.Journal, fsm raft.FSM) (*FSMGroup, error
 	c.SnapshotThreshold = snapshotEvery
 	c.TrailingLogs = snapshotTrailing
 	c.SnapshotInterval = 30 * time.Second
-	g := &FSMGroup{}
+	g := &FSMGroup{snapshots: snaps}
 	if err := g.member.start(o, j, fsm, snaps, c); err != nil {
 		return nil, err
 	}
@@ -67,22 +68,28 @@ func openFSM(o GroupOptions, j *storage.Journal, fsm raft.FSM) (*FSMGroup, error
 // Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or
 // storage.ErrDiskFull if the command was not applied, ErrUnknownOutcome if it may or may not have been.
 func (g *FSMGroup) Apply(ctx context.Context, command []byte) (any, error) {
+	v, _, err := g.applyIndexed(ctx, command)
+	return v, err
+}
+
+// applyIndexed is Apply, and returns the entry that the command is in.
+func (g *FSMGroup) applyIndexed(ctx context.Context, command []byte) (v any, index uint64, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(command) > storage.MaxBatchBytes {
-		return nil, fmt.Errorf("command of %d bytes is larger than %d", len(command), storage.MaxBatchBytes)
+		return nil, 0, fmt.Errorf("command of %d bytes is larger than %d", len(command), storage.MaxBatchBytes)
 	}
 	n := storage.CommandBytes(len(command))
 	if err := g.journal.Reserve(n); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer g.journal.Unreserve(n)
 	f := g.raft.Apply(command, 0)
-	if err := appendErr(f.Error()); err != nil {
-		return nil, err
+	if err := appendErr(g.await(f)); err != nil {
+		return nil, 0, err
 	}
-	return f.Response(), nil
+	return f.Response(), f.Index(), nil
 }
 
 // Barrier returns when everything that was committed before the call is applied here.

@@ -122,6 +122,11 @@ func (m *member) newRaft(conf *raft.Config, fsm raft.FSM, snaps raft.SnapshotSto
 // lead makes the only member leader at once, by the message that hands leadership over, and waits until everything in
 // the log is applied.
 func (m *member) lead() error {
+	for _, s := range m.servers() {
+		if s.ID != raft.ServerID(m.o.ID) {
+			return fmt.Errorf("member %s is to go on alone, but the group has member %s too: open it with a network, or take the others out first", m.o.ID, s.ID)
+		}
+	}
 	m.alone.stand()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ func baseConfig(o GroupOptions) *raft.Config {
 	c.HeartbeatTimeout = o.Timeout
 	c.ElectionTimeout = o.Timeout
 	c.LeaderLeaseTimeout = o.Timeout / 2
-	c.CommitTimeout = min(100*time.Millisecond, o.Timeout/4)
+	c.CommitTimeout = o.CommitEvery
 	c.MaxAppendEntries = maxAppendEntries
 	c.BatchApplyCh = true
 	c.NoLegacyTelemetry = true

@@ -35,6 +35,14 @@ type Meta struct {
 
 	nextProducerID int64
 	clusterID      string
+
+	members    map[int32]*memberState
+	lastMember int32              // the highest id that was given
+	origins    map[int32]answered // by node
+	applied    uint64             // the last entry whose commands the state has
+
+	progress chan struct{} // closed when applied rises; nil: nobody waits
+	layout   chan struct{} // closed when streams, placement or members change; nil: nobody waits
 }
 
 var _ raft.FSM = (*Meta)(nil)
@@ -48,6 +56,8 @@ func newMeta() *Meta {
 		users:          map[string]*User{},
 		acls:           map[ACL]struct{}{},
 		nextProducerID: 1,
+		members:        map[int32]*memberState{},
+		origins:        map[int32]answered{},
 	}
 }
 
@@ -59,21 +69,19 @@ func (m *Meta) Apply(l *raft.Log) any {
 	if m.fatal != nil {
 		return m.fatal
 	}
-	commands, err := decodeCommands(l.Data)
+	e, err := decodeEntry(l.Data)
 	if err != nil {
 		m.fatal = fmt.Errorf("reading metadata entry %d: %w", l.Index, err)
+		m.tellProgress()
 		return m.fatal
 	}
-	results := make([]result, len(commands))
-	for i, c := range commands {
-		results[i] = m.applyOne(c)
-	}
-	return results
+	defer m.moved(l)
+	return m.applyEntry(e, l.Term)
 }
 
 // applyOne runs one command. A refusal (a name that is taken, a producer that
 // is fenced) is an ordinary result and the same on every member.
-func (m *Meta) applyOne(c command) result {
+func (m *Meta) applyOne(c command, term uint64) result {
 	switch {
 	case c.Found != nil:
 		return m.found(c.Found)
@@ -88,6 +96,9 @@ func (m *Meta) applyOne(c command) result {
 	case c.ForgetStream != nil:
 		return m.forgetStream(c.ForgetStream)
 	case c.CommitOffsets != nil:
+		if c.CommitOffsets.Term != 0 && term != 0 && c.CommitOffsets.Term != term {
+			return result{err: ErrNotCoordinator}
+		}
 		return m.commitOffsets(c.CommitOffsets)
 	case c.DeleteOffsets != nil:
 		return m.deleteOffsets(c.DeleteOffsets)
@@ -112,7 +123,30 @@ func (m *Meta) applyOne(c command) result {
 	case c.DeleteACLs != nil:
 		return m.deleteACLs(c.DeleteACLs)
 	}
-	// decodeCommands lets no empty command through.
+	return m.applyLayout(c)
+}
+
+// applyLayout runs a command about nodes and placement.
+func (m *Meta) applyLayout(c command) result {
+	switch {
+	case c.JoinCluster != nil:
+		return m.joinCluster(c.JoinCluster)
+	case c.PutMember != nil:
+		return m.putMember(c.PutMember)
+	case c.LeaveCluster != nil:
+		return m.leaveCluster(c.LeaveCluster)
+	case c.RemoveMember != nil:
+		return m.removeMember(c.RemoveMember)
+	case c.PlaceJournal != nil:
+		return m.placeJournal(c.PlaceJournal)
+	case c.ReplaceReplica != nil:
+		return m.replaceReplica(c.ReplaceReplica)
+	case c.DropReplica != nil:
+		return m.dropReplica(c.DropReplica)
+	case c.TrimStream != nil:
+		return m.trimStream(c.TrimStream)
+	}
+	// decodeEntry lets no empty command through.
 	panic("cluster: metadata command without content")
 }
 
@@ -169,6 +203,8 @@ func (m *Meta) Restore(r io.ReadCloser) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load(image)
+	m.tellProgress()
+	m.layoutChanged()
 	return nil
 }
 

@@ -17,7 +17,9 @@ const entryVersion = 1
 // proposed. JSON, because there are few of them (hundreds a second at most) and
 // an operator can read a dump.
 type entry struct {
-	Version  int       `json:"v"`
+	Version int `json:"v"`
+	// Origin is missing where a node alone proposes: it never needs to send an entry again.
+	Origin   *origin   `json:"origin,omitempty"`
 	Commands []command `json:"commands"`
 }
 
@@ -43,6 +45,14 @@ type command struct {
 	DeleteCredential   *deleteCredential   `json:"delete_credential,omitempty"`
 	CreateACLs         *createACLs         `json:"create_acls,omitempty"`
 	DeleteACLs         *deleteACLs         `json:"delete_acls,omitempty"`
+	JoinCluster        *joinCluster        `json:"join_cluster,omitempty"`
+	PutMember          *putMember          `json:"put_member,omitempty"`
+	LeaveCluster       *leaveCluster       `json:"leave_cluster,omitempty"`
+	RemoveMember       *removeMember       `json:"remove_member,omitempty"`
+	PlaceJournal       *placeJournal       `json:"place_journal,omitempty"`
+	ReplaceReplica     *replaceReplica     `json:"replace_replica,omitempty"`
+	DropReplica        *dropReplica        `json:"drop_replica,omitempty"`
+	TrimStream         *trimStream         `json:"trim_stream,omitempty"`
 }
 
 // found gives a new cluster its name.
@@ -56,15 +66,15 @@ type result struct {
 	err   error
 }
 
-func encodeCommands(commands []command) ([]byte, error) {
-	data, err := json.Marshal(entry{Version: entryVersion, Commands: commands})
+func encodeEntry(o *origin, commands []command) ([]byte, error) {
+	data, err := json.Marshal(entry{Version: entryVersion, Origin: o, Commands: commands})
 	if err != nil {
 		return nil, fmt.Errorf("encoding metadata entry: %w", err)
 	}
 	return data, nil
 }
 
-func decodeCommands(data []byte) ([]command, error) {
+func decodeEntry(data []byte) (*entry, error) {
 	var head struct {
 		Version int `json:"v"`
 	}
@@ -83,7 +93,7 @@ func decodeCommands(data []byte) ([]command, error) {
 			return nil, errors.New("command without content")
 		}
 	}
-	return e.Commands, nil
+	return &e, nil
 }
 
 // strictJSON decodes one JSON value and refuses fields that v does not have.

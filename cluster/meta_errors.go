@@ -40,6 +40,8 @@ var (
 	ErrNotCoordinator = errors.New("this node does not coordinate any more")
 	// ErrUnknownMember: no such node is in the cluster.
 	ErrUnknownMember = errors.New("unknown node")
+	// ErrMemberInUse: the node still has replicas.
+	ErrMemberInUse = errors.New("node still has replicas")
 	// ErrRemoved: this node was taken out of its cluster.
 	ErrRemoved = errors.New("this node was taken out of the cluster")
 	// ErrClosed: the node is closing.

@@ -24,11 +24,17 @@ type metaImage struct {
 	Users          []*User        `json:"users,omitempty"`
 	ACLs           []ACL          `json:"acls,omitempty"`
 	NextProducerID int64          `json:"next_producer_id"`
+
+	Members    []*memberState  `json:"members,omitempty"`
+	LastMember int32           `json:"last_member,omitempty"`
+	Origins    []answeredImage `json:"origins,omitempty"`
+	Applied    uint64          `json:"applied,omitempty"`
 }
 
 // image collects the state. The caller holds mu.
 func (m *Meta) image() metaImage {
 	image := metaImage{ClusterID: m.clusterID, NextProducerID: m.nextProducerID, Users: m.sortedUsers(), ACLs: m.sortedACLs()}
+	image.Members, image.LastMember, image.Origins, image.Applied = m.sortedMembers(), m.lastMember, m.originImages(), m.applied
 	image.Streams = slices.SortedFunc(maps.Values(m.byID), func(a, b *Stream) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
@@ -66,6 +72,18 @@ func (m *Meta) load(image metaImage) {
 	m.acls = map[ACL]struct{}{}
 	for _, a := range image.ACLs {
 		m.acls[a] = struct{}{}
+	}
+	m.members, m.lastMember, m.applied = map[int32]*memberState{}, image.LastMember, image.Applied
+	for _, s := range image.Members {
+		m.members[s.ID] = s
+	}
+	m.origins = map[int32]answered{}
+	for _, a := range image.Origins {
+		results := make([]result, len(a.Results))
+		for i, w := range a.Results {
+			results[i] = w.result()
+		}
+		m.origins[a.Origin.Node] = answered{a.Origin, results}
 	}
 	m.aclRevision++
 	m.nextProducerID, m.clusterID = image.NextProducerID, image.ClusterID

@@ -44,6 +44,8 @@ func (o GroupOffset) partition() StreamPartition {
 type commitOffsets struct {
 	Group   string        `json:"group"`
 	Offsets []GroupOffset `json:"offsets"`
+	// Term is the coordinator's: in an entry of any other it has no effect. 0 is always in its term.
+	Term uint64 `json:"term,omitempty"`
 }
 
 type deleteOffsets struct {

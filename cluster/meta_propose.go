@@ -11,7 +11,8 @@ import (
 // entry is on its way wait and share the next one: fifty commits a second cost
 // what a few do.
 type proposer struct {
-	apply func(data []byte) (any, error) // replicates one entry and returns what Meta.Apply gave
+	apply  func(data []byte) (any, error) // replicates one entry and returns what Meta.Apply gave
+	origin func() *origin                 // of the next entry
 
 	queue chan *proposal
 	done  chan struct{}
@@ -31,9 +32,9 @@ const (
 	proposalsInEntry = 512
 )
 
-func newProposer(apply func([]byte) (any, error)) *proposer {
+func newProposer(apply func([]byte) (any, error), next func() *origin) *proposer {
 	p := &proposer{
-		apply: apply,
+		apply: apply, origin: next,
 		queue: make(chan *proposal, proposalQueue),
 		done:  make(chan struct{}),
 		stop:  make(chan struct{}),
@@ -129,7 +130,7 @@ func (p *proposer) replicate(batch []*proposal) ([]result, error) {
 	for i, w := range batch {
 		commands[i] = w.command
 	}
-	data, err := encodeCommands(commands)
+	data, err := encodeEntry(p.origin(), commands)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,10 @@ type tombstoneStream struct {
 	ID StreamID `json:"id"`
 }
 
+// forgetStream says that a node has removed the files of a deleted stream. The stream is forgotten when all have.
 type forgetStream struct {
-	ID StreamID `json:"id"`
+	ID   StreamID `json:"id"`
+	Node int32    `json:"node,omitempty"` // 0: the only one
 }
 
 func (m *Meta) createStream(c *createStream) result {
@@ -48,6 +50,11 @@ func (m *Meta) createStream(c *createStream) result {
 	for name := range m.streams {
 		if strings.ReplaceAll(name, ".", "_") == strings.ReplaceAll(s.Name, ".", "_") {
 			return result{err: ErrStreamNameCollides}
+		}
+	}
+	for _, replicas := range s.Placement {
+		if err := m.checkNodes(nodesOf(replicas)); err != nil {
+			return result{err: err}
 		}
 	}
 	m.putStream(&s)
@@ -98,6 +105,7 @@ func (m *Meta) tombstoneStream(c *tombstoneStream) result {
 	for _, g := range m.groups {
 		g.dropStream(s.ID)
 	}
+	m.layoutChanged()
 	return result{value: &s}
 }
 
@@ -109,13 +117,19 @@ func (m *Meta) forgetStream(c *forgetStream) result {
 	if !s.Deleting {
 		return result{err: ErrStreamInUse}
 	}
-	delete(m.byID, c.ID)
+	if c.Node != 0 {
+		m.confirmRemoval(s, c.Node)
+	} else {
+		delete(m.byID, c.ID)
+	}
+	m.layoutChanged()
 	return result{}
 }
 
 func (m *Meta) putStream(s *Stream) {
 	m.streams[s.Name] = s
 	m.byID[s.ID] = s
+	m.layoutChanged()
 }
 
 func (m *Meta) liveStream(id StreamID) (*Stream, error) {

@@ -16,7 +16,7 @@ import (
 // run applies commands as one log entry and returns their results.
 func run(t *testing.T, m *Meta, commands ...command) []result {
 	t.Helper()
-	data, err := encodeCommands(commands)
+	data, err := encodeEntry(nil, commands)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,25 @@ func filled(t *testing.T) (*Meta, *Stream) {
 		command{TombstoneStream: &tombstoneStream{gone.ID}},
 		command{GrowStream: &growStream{s.ID, 5}},
 		command{ConfigureStream: &configureStream{ID: s.ID, Set: map[string]string{"cleanup.policy": "compact"}}},
-		command{CommitOffsets: &commitOffsets{"g", []GroupOffset{{Stream: s.ID, Partition: 1, Offset: 7, LeaderEpoch: -1, Metadata: []byte{0, 255, '"'}, CommitMillis: 5}}}},
+		command{CommitOffsets: &commitOffsets{Group: "g", Offsets: []GroupOffset{{Stream: s.ID, Partition: 1, Offset: 7, LeaderEpoch: -1, Metadata: []byte{0, 255, '"'}, CommitMillis: 5}}}},
 		command{ReserveProducerIDs: &reserveProducerIDs{1000}},
 		command{PutTransaction: &putTransaction{Transaction: Transaction{ID: "x", ProducerID: 3, State: TxnOngoing, Partitions: []StreamPartition{p}, Groups: []string{"g"}, LastEpoch: -1}}},
 		command{PendTxnOffsets: &pendTxnOffsets{TransactionalID: "x", ProducerID: 3, Group: "g", Offsets: []GroupOffset{{Stream: s.ID, Partition: 2, Offset: 9}}}},
 		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-512", Iterations: 4096, Salt: []byte{0, 255}, StoredKey: []byte{1}, ServerKey: []byte{2}}}},
 		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-256", Iterations: 4096}}},
+		command{JoinCluster: &joinCluster{Token: "t", Address: "a:1", Rack: "r"}},
 		command{CreateACLs: &createACLs{[]ACL{{Resource: "TOPIC", Name: "*", Pattern: "LITERAL", Principal: "User:ann", Host: "*", Operation: "READ", Permission: "ALLOW"}}}},
 	)
+	data, err := encodeEntry(&origin{Node: 1, Start: 2, Seq: 3}, []command{
+		{PutMember: &putMember{Member{ID: 1, Address: "b:1", Listeners: map[string]string{"x": "y"}}}},
+		{PlaceJournal: &placeJournal{ID: s.ID, Nodes: []int32{1}}},
+		{PlaceJournal: &placeJournal{ID: s.ID, Nodes: []int32{2}}}, // refused
+		{ReserveProducerIDs: &reserveProducerIDs{5}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Apply(&raft.Log{Index: 2, Term: 1, Data: data})
 	return m, s
 }
 
@@ -149,7 +160,7 @@ func TestEntryOfALaterVersionStopsTheState(t *testing.T) {
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "metadata entry 42") {
 			t.Errorf("%s: state says %v, want the entry named", name, err)
 		}
-		good, _ := encodeCommands([]command{{ReserveProducerIDs: &reserveProducerIDs{1}}})
+		good, _ := encodeEntry(nil, []command{{ReserveProducerIDs: &reserveProducerIDs{1}}})
 		if _, isErr := m.Apply(&raft.Log{Index: 43, Data: good}).(error); !isErr {
 			t.Errorf("%s: went on over the hole", name)
 		}
@@ -201,7 +212,7 @@ func TestAbortedTransactionLeavesTheGroupsOffsetsAlone(t *testing.T) {
 func TestOffsetsOfADeletedStreamAreGone(t *testing.T) {
 	m, s := filled(t)
 	must(t, m, command{TombstoneStream: &tombstoneStream{s.ID}})
-	late := command{CommitOffsets: &commitOffsets{"g", []GroupOffset{{Stream: s.ID, Partition: 1, Offset: 8}}}}
+	late := command{CommitOffsets: &commitOffsets{Group: "g", Offsets: []GroupOffset{{Stream: s.ID, Partition: 1, Offset: 8}}}}
 	must(t, m, late) // on its way when the stream was deleted
 	if p := m.GroupPartitions("g"); len(p) > 0 {
 		t.Errorf("offsets are left for %v", p)
@@ -218,13 +229,13 @@ func TestWaitingCommandsShareEntries(t *testing.T) {
 		entries++
 		<-hold
 		return m.Apply(&raft.Log{Data: data}), nil
-	})
+	}, func() *origin { return nil })
 	defer p.close()
 	const commits = 100
 	results := make(chan error, commits)
 	for i := range commits {
 		go func() {
-			_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{"g", []GroupOffset{{Offset: int64(i)}}}})
+			_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{Group: "g", Offsets: []GroupOffset{{Offset: int64(i)}}}})
 			results <- err
 		}()
 	}
@@ -250,7 +261,7 @@ func TestLargeCommandsAreSpreadOverEntries(t *testing.T) {
 	p := newProposer(func(data []byte) (any, error) {
 		largest = max(largest, len(data))
 		return m.Apply(&raft.Log{Data: data}), nil
-	})
+	}, func() *origin { return nil })
 	defer p.close()
 	var offsets []GroupOffset
 	for i := range 100 {
@@ -259,7 +270,7 @@ func TestLargeCommandsAreSpreadOverEntries(t *testing.T) {
 	results := make(chan error, 50)
 	for range cap(results) {
 		go func() {
-			_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{"g", offsets}})
+			_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{Group: "g", Offsets: offsets}})
 			results <- err
 		}()
 	}

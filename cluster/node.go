@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -78,6 +79,13 @@ type Node struct {
 
 	announced announced
 
+	id           int32
+	file         *nodeFile
+	trans        *transport.Transport // nil: the node is alone
+	coordinating coordinating
+	ready        chan struct{}
+	lastSeq      uint64 // of the entries proposed since the start; used by the proposer alone
+
 	mu      sync.RWMutex
 	closed  bool
 	streams map[StreamID]*liveStream
@@ -97,7 +105,9 @@ func Open(opts Options) (*Node, error) {
 		streams: map[StreamID]*liveStream{},
 		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
+		ready:   make(chan struct{}),
 	}
+	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
 	n.opts.FS = n.disk.watch
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -108,41 +118,69 @@ func Open(opts Options) (*Node, error) {
 }
 
 func (n *Node) open() error {
-	err := errors.Join(n.makeDir(path.Join(n.opts.Dir, streamsDir)), n.makeDir(n.metaDir()))
+	err := n.makeDir(n.opts.Dir)
 	if err != nil {
 		return err
 	}
 	if n.lock, err = n.opts.FS.Lock(path.Join(n.opts.Dir, "lock")); err != nil {
 		return err
 	}
+	if err := n.identify(); err != nil {
+		return err
+	}
+	if err := errors.Join(n.makeDir(path.Join(n.opts.Dir, streamsDir)), n.makeDir(n.metaDir())); err != nil {
+		return err
+	}
+	if n.opts.Network != nil {
+		if err := n.openNetwork(); err != nil {
+			return err
+		}
+	}
 	if n.metaGroup, err = n.openMeta(); err != nil {
 		return err
 	}
-	if err := n.meta.Err(); err != nil {
+	if err := errors.Join(n.meta.Err(), n.checkMeta()); err != nil {
 		return err
 	}
+	n.proposer = newProposer(n.applyMeta, n.nextOrigin)
+	if err := n.disk.measure(); err != nil {
+		return err
+	}
+	if n.trans == nil {
+		return n.runAlone()
+	}
+	n.runNetwork()
+	return nil
+}
+
+// runAlone starts what a node without others needs.
+func (n *Node) runAlone() error {
 	if err := n.checkDirs(); err != nil {
 		return err
 	}
-	n.proposer = newProposer(n.applyMeta)
 	if n.meta.ClusterID() == "" {
 		if _, err := n.proposer.propose(n.ctx, command{Found: &found{ClusterID: newClusterID()}}); err != nil {
 			return err
 		}
 	}
-	if err := n.disk.measure(); err != nil {
-		return err
-	}
-	n.wg.Go(n.keepHouse)
-	n.wg.Go(func() { n.watchDisk(n.lookAtSpace) })
-	n.wg.Go(func() { n.watchDisk(n.lookAtStalls) }) // apart, as the other may have to wait for a disk that does not answer
+	close(n.ready)
+	n.runHouse()
 	return nil
 }
 
-// applyMeta replicates one metadata entry. It waits for as long as it takes:
-// giving up would leave callers not knowing what became of their commands.
-func (n *Node) applyMeta(data []byte) (any, error) {
-	return n.metaGroup.Apply(context.Background(), data)
+// runNetwork starts what one of several nodes needs.
+func (n *Node) runNetwork() {
+	n.wg.Go(n.followMembers)
+	n.wg.Go(n.coordinate)
+	n.wg.Go(n.control)
+	n.wg.Go(n.settle)
+	n.runHouse()
+}
+
+func (n *Node) runHouse() {
+	n.wg.Go(n.keepHouse)
+	n.wg.Go(func() { n.watchDisk(n.lookAtSpace) })
+	n.wg.Go(func() { n.watchDisk(n.lookAtStalls) }) // apart, as the other may have to wait for a disk that does not answer
 }
 
 // newClusterID returns an id in the form that Kafka's tools expect: 16 random
@@ -172,6 +210,11 @@ func (n *Node) Close() error {
 	}
 	if n.metaGroup != nil {
 		errs = append(errs, n.metaGroup.Close())
+	}
+	if n.trans != nil {
+		errs = append(errs, n.trans.Close())
+	} else if n.opts.Network != nil {
+		_ = n.opts.Network.Listener.Close() // the transport would have
 	}
 	if n.lock != nil {
 		errs = append(errs, n.lock.Close())

@@ -102,7 +102,7 @@ func (n *Node) remove(s *Stream) error {
 	if err := removeAll(n.opts.FS, n.streamDir(s.ID)); err != nil {
 		return fmt.Errorf("removing deleted stream %s: %w", s.Name, err)
 	}
-	_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{s.ID}})
+	_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID}})
 	return err
 }
 

@@ -6,25 +6,42 @@ import (
 	"sync"
 )
 
-// announced are this node's addresses for Kafka clients.
+// announced are the addresses for Kafka clients of a node alone, which has no place in the metadata.
 type announced struct {
 	sync.Mutex
 	listeners map[string]string // guarded by the mutex
 }
 
 // ID is this node's id in its cluster: above 0, and never another one's.
-func (n *Node) ID() int32 { return foundingNode }
+func (n *Node) ID() int32 { return n.id }
 
 // Members returns the nodes of the cluster by their ids, this one among them.
 func (n *Node) Members() []Member {
+	if n.trans != nil {
+		if all := n.meta.Members(); len(all) > 0 {
+			return all
+		}
+	}
 	n.announced.Lock()
 	defer n.announced.Unlock()
-	return []Member{{ID: foundingNode, Listeners: maps.Clone(n.announced.listeners)}}
+	return []Member{{ID: n.id, Listeners: maps.Clone(n.announced.listeners)}}
+}
+
+// Up says whether a node was heard of lately; this one always was.
+func (n *Node) Up(id int32) bool {
+	if id == n.id || n.trans == nil {
+		return id == n.id
+	}
+	p, ok := n.trans.Stats().Peers[nodeName(id)]
+	return ok && p.Up && !p.Dead
 }
 
 // Announce tells the other nodes where Kafka clients reach this one, by the listener's name. It is called at each start,
 // before clients are served.
-func (n *Node) Announce(_ context.Context, listeners map[string]string) error {
+func (n *Node) Announce(ctx context.Context, listeners map[string]string) error {
+	if n.trans != nil {
+		return n.register(ctx, maps.Clone(listeners))
+	}
 	n.announced.Lock()
 	defer n.announced.Unlock()
 	n.announced.listeners = maps.Clone(listeners)

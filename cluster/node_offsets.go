@@ -9,7 +9,7 @@ import (
 // CommitOffsets stores a group's offsets and returns once they are durable.
 // Commits that come together share one write.
 func (n *Node) CommitOffsets(ctx context.Context, group string, offsets []GroupOffset) error {
-	_, err := n.proposer.propose(ctx, command{CommitOffsets: &commitOffsets{group, offsets}})
+	_, err := n.proposer.propose(ctx, command{CommitOffsets: &commitOffsets{Group: group, Offsets: offsets}})
 	return err
 }
 

@@ -11,17 +11,26 @@ import (
 // from growing.
 const metaSegment = 4 << 20
 
+// metaCommitEvery is how soon the other nodes hear what of the metadata is committed: who had a command applied from
+// another node waits for it.
+const metaCommitEvery = 20 * time.Millisecond
+
 // openMeta opens the metadata group and brings the state up to date.
 func (n *Node) openMeta() (*FSMGroup, error) {
-	g, err := OpenFSM(GroupOptions{
-		Dir: n.metaDir(),
+	o := GroupOptions{
+		Dir: n.metaDir(), ID: n.name(),
 		Journal: storage.Options{
 			SegmentBytes: metaSegment,
 			FS:           n.opts.FS,
 			Logger:       n.logger,
 		},
-		Logger: n.logger,
-	}, n.meta)
+		CommitEvery: metaCommitEvery,
+		Logger:      n.logger,
+	}
+	if err := n.joinMetaGroup(&o); err != nil {
+		return nil, err
+	}
+	g, err := OpenFSM(o, n.meta)
 	if err != nil {
 		return nil, fmt.Errorf("opening the metadata: %w", err)
 	}

@@ -62,6 +62,17 @@ type Stream struct {
 	// Config holds the settings given, not the defaults.
 	Config        map[string]string `json:"config,omitempty"`
 	CreatedMillis int64             `json:"created_ms"`
+	// Placement says by journal which nodes have it, the one that should lead it first. A stream that a node alone created
+	// has none; then the founding node has everything.
+	Placement [][]Replica `json:"placement,omitempty"`
+	// Leaving are, by journal, copies that it is to lose, until its group counts on them no more.
+	Leaving [][]Replica `json:"leaving,omitempty"`
+	// Births counts the copies that came after the first.
+	Births uint64 `json:"births,omitempty"`
+	// Starts are, by partition, the first offsets to be read where DeleteBefore was asked for.
+	Starts map[int32]int64 `json:"starts,omitempty"`
+	// Removed are the nodes that have removed the files of the stream, which is being deleted.
+	Removed []int32 `json:"removed,omitempty"`
 	// Deleting means that the name is free again and the files are on their way
 	// out.
 	Deleting bool `json:"deleting,omitempty"`

@@ -216,6 +216,9 @@ func (g *Group) beat(p pulseIn) {
 	}
 }
 
+// Stand makes the local member stand for election now instead of when its timer fires. That is always safe.
+func (g *Group) Stand() { g.stand() }
+
 // stand makes raft stand for election now, by the message with which a leader hands over.
 func (g *Group) stand() {
 	in := &inbound{command: &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}}
@@ -223,6 +226,9 @@ func (g *Group) stand() {
 		g.t.stats.injected.Add(1)
 	}
 }
+
+// Failover has the local members of the groups that a node led stand for election: it said itself that it cannot lead.
+func (t *Transport) Failover(node string) { t.failover(node) }
 
 // failover has the local members of the groups that node led stand for election.
 func (t *Transport) failover(node string) {

@@ -72,6 +72,15 @@ func (g *Group) acknowledged(peer string, args *raft.AppendEntriesRequest) uint6
 	return 0
 }
 
+// Acked returns the entry up to which a member had acknowledged this one's log when it last answered, while this one has
+// led without a break.
+func (g *Group) Acked(node string) (index uint64, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.acked[node]
+	return a.prev, ok
+}
+
 // appending is an AppendEntries on its way, in one or more requests.
 type appending struct {
 	g    *Group

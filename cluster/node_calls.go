@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+// The kinds of calls between nodes. They keep their numbers.
+const (
+	callApply   uint8 = 1 // a metadata entry, to who leads the metadata; answered with an applyAnswer
+	callSync    uint8 = 2 // answered with the entry up to which everything that was acknowledged is applied
+	callMarker  uint8 = 3 // a markerCall, to who leads the journal
+	callLeads   uint8 = 4 // a leadsCall: what the caller leads
+	callStalled uint8 = 5 // the caller's disk does not answer: take over what it leads
+	callJournal uint8 = 6 // a journalCall, to who leads the journal
+	callSums    uint8 = 7 // a sumsCall: the checksums of sealed segments
+)
+
+// callAnswer is the body of every answer: a value, or an error that keeps its meaning.
+type callAnswer struct {
+	Error *wireError      `json:"error,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// handle answers the calls of other nodes.
+func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte) ([]byte, error) {
+	var value any
+	var err error
+	switch kind {
+	case callApply:
+		value, err = n.answerApply(ctx, body)
+	case callSync:
+		value, err = n.answerSync(ctx)
+	default:
+		err = fmt.Errorf("call of kind %d is not known to this node: it runs an older build", kind)
+	}
+	if err != nil {
+		return json.Marshal(callAnswer{Error: toWire(err)})
+	}
+	if value == nil {
+		return []byte("{}"), nil
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(callAnswer{Value: encoded})
+}
+
+// callNode asks another node, and decodes what it answers into value, which may be nil.
+func (n *Node) callNode(ctx context.Context, node int32, kind uint8, body []byte, value any) error {
+	b, err := n.trans.Call(ctx, nodeName(node), kind, body)
+	if err != nil {
+		return fmt.Errorf("asking node %d: %w", node, err)
+	}
+	var a callAnswer
+	if err := strictJSON(b, &a); err != nil {
+		return fmt.Errorf("reading the answer of node %d: %w", node, err)
+	}
+	if a.Error != nil {
+		return fmt.Errorf("node %d: %w", node, a.Error.err())
+	}
+	if value == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Value, value)
+}
+
+// askNode is callNode with a question that is encoded.
+func (n *Node) askNode(ctx context.Context, node int32, kind uint8, question, value any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return n.callNode(ctx, node, kind, body, value)
+}
+
+// pause waits before something is tried again; false if there is no time.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+var _ transport.Handler = (*Node)(nil).handle

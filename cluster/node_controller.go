@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// mostVoters is how many nodes vote in the metadata group at most; the others follow it.
+	mostVoters = 5
+	// controlEvery is how often the controller looks for what has to be done if nothing tells it.
+	controlEvery = time.Second
+	// changeWithin bounds one change of a group's members.
+	changeWithin = 10 * time.Second
+	// missedAfter is how long a voter has to be away before another node votes in its place.
+	missedAfter = 30 * time.Second
+)
+
+// control does, while this node leads the metadata, what the cluster needs of one: the members of the metadata group
+// follow the nodes, and nodes that are being taken out are emptied.
+func (n *Node) control() {
+	seen := sightings{}
+	for {
+		changed := n.meta.Changed()
+		if _, ok := n.Coordinator(); ok {
+			seen.note(n)
+			for n.tendMetaGroup(seen) {
+			}
+		} else {
+			clear(seen)
+		}
+		select {
+		case <-changed:
+		case <-n.CoordinatorChanged():
+		case <-time.After(controlEvery):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// sightings are when nodes were up last, as far as this node has looked.
+type sightings map[int32]time.Time
+
+func (s sightings) note(n *Node) {
+	now := time.Now()
+	for _, m := range n.meta.Members() {
+		if _, ok := s[m.ID]; !ok || n.Up(m.ID) {
+			s[m.ID] = now
+		}
+	}
+}
+
+// missed says whether a node is away for long.
+func (s sightings) missed(id int32) bool { return time.Since(s[id]) > missedAfter }
+
+// tendMetaGroup brings the metadata group one step nearer to what it is to be: every node is in it, the largest odd
+// number up to five of them vote.
+func (n *Node) tendMetaGroup(seen sightings) (again bool) {
+	members := n.meta.Members()
+	servers := n.metaGroup.servers()
+	var err error
+	switch step := planMeta(n.id, members, servers, seen.missed); step.what {
+	case stepNone:
+		return false
+	case stepAdd:
+		err = n.metaGroup.AddNonvoter(nodeName(step.node), nodeName(step.node), changeWithin)
+	case stepPromote:
+		if !n.metaGroup.near(nodeName(step.node)) {
+			return false
+		}
+		err = n.metaGroup.AddVoter(nodeName(step.node), nodeName(step.node), changeWithin)
+	case stepDemote:
+		err = n.metaGroup.DemoteVoter(nodeName(step.node), changeWithin)
+	case stepRemove:
+		err = n.metaGroup.RemoveMember(nodeName(step.node), changeWithin)
+	}
+	if err != nil && n.ctx.Err() == nil {
+		n.logger.Warn("the members of the metadata group could not be changed; trying again", "error", err)
+	}
+	return err == nil
+}
+
+type metaStep struct {
+	what int
+	node int32
+}
+
+const (
+	stepNone = iota
+	stepAdd
+	stepPromote
+	stepDemote
+	stepRemove
+)
+
+// planMeta decides the next step. Voters that are there stay, unless they are away for long while another node could vote.
+func planMeta(self int32, members []Member, servers []raft.Server, missed func(int32) bool) metaStep {
+	in := map[int32]raft.ServerSuffrage{}
+	for _, s := range servers {
+		in[nodeID(s.Address)] = s.Suffrage
+	}
+	var wanted []int32
+	for _, m := range members {
+		if _, ok := in[m.ID]; !ok && !m.Leaving {
+			return metaStep{stepAdd, m.ID}
+		}
+		if !m.Leaving {
+			wanted = append(wanted, m.ID)
+		}
+	}
+	rank := func(id int32) int {
+		suffrage, ok := in[id]
+		switch {
+		case id == self:
+			return 0
+		case missed(id):
+			return 3
+		case ok && suffrage == raft.Voter:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(wanted, func(a, b int32) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	n := min(len(wanted), mostVoters)
+	n -= 1 - n%2
+	voters := wanted[:max(n, 0)]
+	for _, id := range voters {
+		if in[id] != raft.Voter {
+			return metaStep{stepPromote, id}
+		}
+	}
+	for _, s := range servers {
+		id := nodeID(s.Address)
+		if s.Suffrage == raft.Voter && !slices.Contains(voters, id) && id != self {
+			return metaStep{stepDemote, id}
+		}
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == id }) && id != self {
+			return metaStep{stepRemove, id}
+		}
+	}
+	return metaStep{}
+}

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+// joinPatience is how long a node that is to join waits for one that lets it in.
+const joinPatience = time.Minute
+
+// joinAnswer is what a node is told that asked to join with a joinCluster.
+type joinAnswer struct {
+	Cluster string   `json:"cluster_id"`
+	Node    int32    `json:"node_id"`
+	Members []Member `json:"members"`
+}
+
+// identify finds out which node of which cluster the directory belongs to, and notes it before anything else is done.
+func (n *Node) identify() error {
+	f, found, err := openNodeFile(n.opts.FS, n.opts.Dir)
+	if err != nil {
+		return err
+	}
+	n.file = f
+	net := n.opts.Network
+	switch {
+	case net == nil && !found:
+		n.id = foundingNode
+		return nil // a node alone has no file
+	case net == nil:
+		n.id = f.get().Node
+		return nil
+	case !found:
+		if err := n.begin(); err != nil {
+			return err
+		}
+	}
+	if f.get().Node == 0 {
+		if err := n.askToJoin(); err != nil {
+			return err
+		}
+	}
+	n.id = f.get().Node
+	return f.update(func(i *identity) { i.Starts++ })
+}
+
+// begin makes the node's file: of the founding node, of one that was alone so far, or of one that is going to join.
+func (n *Node) begin() error {
+	alone, err := PeekMeta(n.opts.FS, n.opts.Dir)
+	was := err == nil && alone.ClusterID() != ""
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case was && len(n.opts.Network.Join) > 0:
+		return fmt.Errorf("%s is the directory of cluster %s and cannot join another one: let the others join this node, or join with an empty directory", n.opts.Dir, alone.ClusterID())
+	}
+	streams, err := n.opts.FS.ReadDir(path.Join(n.opts.Dir, streamsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(streams) > 0 && !was {
+		return fmt.Errorf("%s holds streams, but neither metadata nor a %s: put them back, or move %s away", n.opts.Dir, nodeFileName, streamsDir)
+	}
+	return n.file.update(func(i *identity) {
+		i.Token = newToken()
+		if len(n.opts.Network.Join) > 0 {
+			return
+		}
+		i.Node, i.Founding, i.Cluster = foundingNode, true, newClusterID()
+		if was {
+			i.Cluster = alone.ClusterID()
+		}
+	})
+}
+
+// askToJoin asks the given nodes for an id until one of them gives it.
+func (n *Node) askToJoin() error {
+	net := n.opts.Network
+	if len(net.Join) == 0 {
+		return fmt.Errorf("%s was to join a cluster and has no id yet: give the address of a node to join", n.opts.Dir)
+	}
+	question, err := json.Marshal(joinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, joinPatience)
+	defer cancel()
+	for {
+		var errs []error
+		for _, address := range net.Join {
+			a, err := n.askOne(ctx, address, question)
+			if err == nil {
+				return n.noteJoined(a)
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("joining the cluster: no node let this one in: %w", errors.Join(errs...))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (n *Node) askOne(ctx context.Context, address string, question []byte) (a joinAnswer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, joinPatience/4)
+	defer cancel()
+	b, err := transport.Ask(ctx, transport.Options{Dial: n.opts.Network.Dial, TLS: n.opts.Network.TLS}, address, question)
+	if err != nil {
+		return a, err
+	}
+	err = json.Unmarshal(b, &a)
+	if err == nil && (a.Node <= 0 || a.Cluster == "") {
+		err = errors.New("the answer names no node")
+	}
+	return a, err
+}
+
+func (n *Node) noteJoined(a joinAnswer) error {
+	return n.file.update(func(i *identity) {
+		i.Cluster, i.Node = a.Cluster, a.Node
+		i.Peers = addresses(a.Members, a.Node)
+	})
+}
+
+// addresses are where the members but for one can be reached.
+func addresses(members []Member, but int32) map[int32]string {
+	all := map[int32]string{}
+	for _, m := range members {
+		if m.ID != but && m.Address != "" {
+			all[m.ID] = m.Address
+		}
+	}
+	return all
+}
+
+// takeIn answers a node that asks to join.
+func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
+	var c joinCluster
+	if err := strictJSON(body, &c); err != nil {
+		return nil, fmt.Errorf("reading the request to join: %w", err)
+	}
+	if c.Token == "" || c.Address == "" {
+		return nil, errors.New("a request to join needs a token and an address")
+	}
+	select {
+	case <-n.ready: // the founding node is in the metadata
+	default:
+		return nil, errors.New("this node is starting: ask again")
+	}
+	v, err := n.proposer.propose(ctx, command{JoinCluster: &c})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Node: v.(Member).ID, Members: n.meta.Members()})
+}
+
+// address is what the other nodes are told.
+func (net *Network) address() string {
+	return cmp.Or(net.Advertise, net.Listener.Addr().String())
+}
+
+// register puts this node's addresses into the metadata, if they are others than those there.
+func (n *Node) register(ctx context.Context, listeners map[string]string) error {
+	net := n.opts.Network
+	old, ok := n.meta.member(n.id)
+	if !ok {
+		if n.id != foundingNode || len(n.meta.Members()) > 0 {
+			return fmt.Errorf("%w: node %d; to join again, empty %s", ErrRemoved, n.id, n.opts.Dir)
+		}
+		v, err := n.proposer.propose(ctx, command{JoinCluster: &joinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack}})
+		if err != nil {
+			return err
+		}
+		old = v.(Member)
+	}
+	next := old
+	next.Address, next.Rack = net.address(), net.Rack
+	if listeners != nil {
+		next.Listeners = listeners
+	}
+	if next.Address == old.Address && next.Rack == old.Rack && maps.Equal(next.Listeners, old.Listeners) {
+		return nil
+	}
+	_, err := n.proposer.propose(ctx, command{PutMember: &putMember{next}})
+	return err
+}
