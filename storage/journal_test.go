@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -78,7 +80,6 @@ func TestNothingIsReadableBeforeItIsCommitted(t *testing.T) {
 	}
 }
 
-// S12: the batch that contains the offset is returned, also at the last record.
 // A tail that is not committed hides nothing that is, even when segments are sealed within it.
 func TestAnUncommittedTailHidesNothing(t *testing.T) {
 	t.Parallel()
@@ -95,6 +96,7 @@ func TestAnUncommittedTailHidesNothing(t *testing.T) {
 	}
 }
 
+// S12: the batch that contains the offset is returned, also at the last record.
 func TestReadInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small})
@@ -113,6 +115,63 @@ func TestReadInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 			t.Fatalf("offset %d: next is %d", offset, c.Next)
 		}
 	}
+}
+
+// S9: raft's own entries take no offsets, wherever they lie and whatever of the tail is cut off again: offsets are dense, a
+// log without records ends where it starts, and a new start finds the same.
+func TestRaftsOwnEntriesTakeNoOffsets(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small})
+	conf := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "b"}}})
+	own := func() {
+		for _, e := range []raft.Log{{Type: raft.LogNoop}, {Type: raft.LogBarrier}, {Type: raft.LogConfiguration, Data: conf}} {
+			e.Index, e.Term = l.last()+1, l.term
+			must(t, l.StoreLog(&e))
+		}
+	}
+	own()
+	l.Commit(l.last())
+	if start, end := l.Bounds(0); start != 0 || end != 0 || l.LastStable(0) != 0 {
+		t.Errorf("without a record the partition is %d to %d, stable to %d; want 0", start, end, l.LastStable(0))
+	}
+	var next int64
+	for round := range 12 {
+		l.term++
+		own()
+		if got := l.put(0, plain(fmt.Sprint("kept", round), 3))[0]; got != next {
+			t.Fatalf("round %d: got offset %d, want %d", round, got, next)
+		}
+		next += 3
+		keep := l.last()
+		for range 8 { // a leader's tail that was never committed
+			own()
+			must(t, l.store(&storage.Batch{Data: plain("lost", 5)}, &storage.Batch{Partition: 1, Data: plain("lost", 2)}))
+		}
+		must(t, l.DeleteRange(keep+1, l.last()))
+		if round%4 == 3 {
+			l = reopened(t, l)
+		}
+		if _, end := l.Bounds(0); end != next {
+			t.Fatalf("round %d: the partition ends at %d, want %d", round, end, next)
+		}
+	}
+	if start, end := l.Bounds(1); start != 0 || end != 0 {
+		t.Errorf("the partition of which all was cut off is %d to %d", start, end)
+	}
+	for i, got := range offsets(l.contents(0)) {
+		if got != int64(3*i) {
+			t.Errorf("batch %d is at offset %d", i, got)
+		}
+	}
+	verifyClean(t, l.crash())
+}
+
+// reopened is what a start finds after kill -9, in the same term.
+func reopened(t *testing.T, l *log) *log {
+	t.Helper()
+	again := openLog(t, l.crash(), l.opts)
+	again.term = l.term
+	return again
 }
 
 func TestReadHonoursItsLimits(t *testing.T) {

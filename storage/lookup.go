@@ -139,34 +139,21 @@ func (r *plainRecord) own(partition uint32, stamp int64) Record {
 
 // readBatch reads and checks the batch at a file offset, of which only the frame that holds it is known.
 func readBatch(seg *segment, e entry, rel uint32) (h frameHeader, d dirEntry, data []byte, err error) {
-	head := make([]byte, frameHeaderBytes)
-	if err := readAll(seg.file, head, int64(e.rel)); err != nil {
+	var dir directory
+	if err := dir.read(seg, e, rel); err != nil {
 		return h, d, nil, err
 	}
-	h, ok := parseFrameHeader(head, seg.base+uint64(e.rel))
-	if !ok || h.typ != frameBatches {
-		return h, d, nil, seg.damage(int64(e.rel), int64(rel), "frame header is damaged")
+	h = dir.header
+	d, ok := dir.find(seg, rel)
+	if !ok {
+		return h, d, nil, seg.damage(int64(e.rel), int64(rel), "no batch begins where the key index says")
 	}
-	head = append(head, make([]byte, h.dirBytes())...)
-	if err := readAll(seg.file, head[frameHeaderBytes:], int64(e.rel)+frameHeaderBytes); err != nil {
+	data = make([]byte, d.length)
+	if err := readAll(seg.file, data, int64(rel)); err != nil {
 		return h, d, nil, err
 	}
-	if !h.checkDirectory(head) {
-		return h, d, nil, seg.damage(int64(e.rel), int64(rel), "header checksum does not match")
+	if reason := checkStored(data, d, h.term); reason != "" {
+		return h, d, nil, seg.damage(int64(rel), int64(rel+d.length), reason)
 	}
-	at := e.rel + uint32(len(head))
-	for i := range int(h.count) {
-		if d = entryAt(head, i); at == rel {
-			data = make([]byte, d.length)
-			if err := readAll(seg.file, data, int64(rel)); err != nil {
-				return h, d, nil, err
-			}
-			if reason := checkStored(data, d, h.term); reason != "" {
-				return h, d, nil, seg.damage(int64(rel), int64(rel+d.length), reason)
-			}
-			return h, d, data, nil
-		}
-		at += d.length
-	}
-	return h, d, nil, seg.damage(int64(e.rel), int64(rel), "no batch begins where the key index says")
+	return h, d, data, nil
 }

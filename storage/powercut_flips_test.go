@@ -198,13 +198,13 @@ func TestPowerCutsHideNoDamage(t *testing.T) {
 					all.l = e.life
 					return all.survives(disk, p)
 				}
-				e.run(t, first+2*n, 60)
+				e.run(t, first+2*n, steps(60))
 				if e.found != nil {
 					t.Fatalf("seed %d: %s", first+2*n, shorten(e.found))
 				}
 			}
 			t.Logf("told %d, refused %d, lost %d, served %d", all.told, all.refused, all.lost, all.served)
-			if min(all.told, all.refused, all.lost, all.served) < 50 {
+			if !raced && min(all.told, all.refused, all.lost, all.served) < 50 {
 				t.Error("the test has gone blind")
 			}
 		})

@@ -223,7 +223,7 @@ func TestPowerCutsLeaveNoWrongIndex(t *testing.T) {
 					return x.survives(disk, p)
 				}
 				e.indexed = true
-				e.run(t, seed+2*n, 45)
+				e.run(t, seed+2*n, steps(45))
 				if e.found != nil {
 					t.Fatalf("seed %d: %s", seed+2*n, shorten(e.found))
 				}
@@ -231,7 +231,7 @@ func TestPowerCutsLeaveNoWrongIndex(t *testing.T) {
 			}
 			t.Logf("%d disks with %v", tried, files)
 			for _, suffix := range []string{".idx", ".kix", ".tix"} {
-				if files[suffix] < 500 {
+				if files[suffix] < 500 && !raced {
 					t.Errorf("only %d disks held a file %s: the enumeration has gone blind", files[suffix], suffix)
 				}
 			}

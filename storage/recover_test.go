@@ -415,6 +415,43 @@ func TestIndexFilesAreCaches(t *testing.T) {
 	}
 }
 
+// S47: so is the mark, as long as it claims nothing: without it, or with any part of it, the start finds everything.
+func TestAMarkThatIsLostStopsNoStart(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})
+	for i := range 60 {
+		l.put(0, plain(fmt.Sprint(i), 3))
+	}
+	want := l.contents(0)
+	crashed := l.crash()
+	good, err := os.ReadFile(filepath.Join(crashed, "mark"))
+	must(t, err)
+	marks := map[string][]byte{"lost": nil, "empty": {}, "zeroes": make([]byte, len(good)), "garbage": bytes.Repeat([]byte{0xa5}, 100)}
+	for n := range good {
+		marks[fmt.Sprint("cut after ", n)] = good[:n]
+		flipped := bytes.Clone(good)
+		flipped[n] ^= 4
+		marks[fmt.Sprint("byte ", n, " changed")] = flipped
+	}
+	for name, mark := range marks {
+		dir := t.TempDir()
+		copyDir(t, crashed, dir)
+		forgetDurable(t, dir)
+		if mark != nil {
+			must(t, os.WriteFile(filepath.Join(dir, "mark"), mark, 0o644))
+		}
+		again, err := tryOpen(t, dir, l.opts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !bytes.Equal(again.contents(0), want) {
+			t.Errorf("%s: other contents", name)
+		}
+		must(t, again.Close())
+	}
+}
+
 // P9: what is kept twice survives the loss of one copy; without both the start stops.
 func TestStartFileSurvivesTheLossOfACopy(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ type timeSpan struct {
 	entries []entry // of the segment
 	locs    []loc
 	blocks  []int64
+	dir     directory // of the last frame that was looked into
 }
 
 // findRecord calls look for each span of the partition until it finds something.
@@ -109,11 +110,11 @@ func (s *timeSpan) firstAtOrAfter(ms, start, end int64) (Found, bool, error) {
 			if l.offset >= end {
 				return Found{}, false, nil
 			}
-			h, err := s.header(l)
+			d, err := s.entry(l)
 			if err != nil {
 				return Found{}, false, err
 			}
-			if h.MaxTimestamp < ms || h.BaseOffset+int64(h.LastDelta) < start {
+			if d.maxTimestamp < ms || d.baseOffset+int64(d.records) <= start {
 				continue
 			}
 			f, ok, err := s.inBatch(l, start, func(offset, ts int64) bool { return ts >= ms && offset >= start && offset < end })
@@ -132,14 +133,14 @@ func (s *timeSpan) largest(start, end int64) (best Found, ok bool, err error) {
 			continue
 		}
 		for _, l := range s.block(b) {
-			h, err := s.header(l)
+			d, err := s.entry(l)
 			if err != nil {
 				return best, false, err
 			}
 			if l.offset >= end {
 				return best, ok, nil
 			}
-			if ok && h.MaxTimestamp <= best.Timestamp || h.BaseOffset+int64(h.LastDelta) < start {
+			if ok && d.maxTimestamp <= best.Timestamp || d.baseOffset+int64(d.records) <= start {
 				continue
 			}
 			f, found, err := s.maxInBatch(l, start, end)
@@ -172,17 +173,17 @@ func (s *timeSpan) block(b int) []loc {
 	return s.locs[b*blockBatches : min((b+1)*blockBatches, len(s.locs))]
 }
 
-// header reads a batch's header alone and compares it with the index.
-func (s *timeSpan) header(l loc) (Header, error) {
-	var buf [batchHeaderBytes]byte
-	if err := readAll(s.seg.file, buf[:], int64(l.rel)); err != nil {
-		return Header{}, fmt.Errorf("reading %s at %d: %w", s.seg.path, l.rel, err)
+// entry returns what the frame's directory says of a batch: unlike the batch's own header, it can be checked without the
+// rest of the batch, and damage must not pass it over.
+func (s *timeSpan) entry(l loc) (dirEntry, error) {
+	if err := s.dir.read(s.seg, entryAround(s.entries, l.rel), l.rel); err != nil {
+		return dirEntry{}, err
 	}
-	h := parseHeader(buf[:])
-	if h.Magic != 2 || h.BaseOffset != l.offset || h.Size() != int(l.length) {
-		return h, s.seg.damage(int64(l.rel), int64(l.rel)+int64(l.length), fmt.Sprintf("batch at offset %d: header is damaged", l.offset))
+	d, ok := s.dir.find(s.seg, l.rel)
+	if !ok || d.baseOffset != l.offset || d.length != l.length {
+		return d, s.seg.damage(int64(l.rel), int64(l.rel)+int64(l.length), fmt.Sprintf("batch at offset %d is not where the index says", l.offset))
 	}
-	return h, nil
+	return d, nil
 }
 
 // inBatch returns the first record of a batch that pick takes; start is the lowest offset that it can take.

@@ -44,6 +44,34 @@ func TestTimeFindsTheRecordInsideABatch(t *testing.T) {
 	}
 }
 
+// S5: the records of a LogAppendTime batch have the batch's time, all of them, and the base timestamp stays the producer's.
+func TestLogAppendTimeIsTheTimeOfAllRecords(t *testing.T) {
+	t.Parallel()
+	for _, codec := range codecs {
+		l := openLog(t, t.TempDir(), storage.Options{})
+		l.put(0, batch(batchSpec{times: []int64{2, 4, 6}, codec: codec}))
+		l.put(0, batch(batchSpec{times: []int64{7, 900, 8}, codec: codec, appendAt: 500}))
+		l.put(0, batch(batchSpec{times: []int64{510}, codec: codec}))
+		got := map[int64]int64{}
+		for _, ms := range []int64{6, 7, 8, 499, 500, 501, 600} {
+			got[ms] = l.at(ms)
+		}
+		want := map[int64]int64{6: 2, 7: 3, 8: 3, 499: 3, 500: 3, 501: 6, 600: -1}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("codec %d: %s", codec, d)
+		}
+		if f, ok, err := l.MaxTimestamp(0); err != nil || !ok || f.Offset != 6 || f.Timestamp != 510 {
+			t.Errorf("codec %d: the largest time is %+v, %v, %v", codec, f, ok, err)
+		}
+		c, err := l.Read(0, 3, 1, -1)
+		must(t, err)
+		h, err := storage.ParseHeader(c.Pieces[0])
+		if must(t, err); h.BaseTimestamp != 7 || h.MaxTimestamp != 500 {
+			t.Errorf("codec %d: stored times are %d and %d, want the producer's 7 and the append's 500", codec, h.BaseTimestamp, h.MaxTimestamp)
+		}
+	}
+}
+
 // T37: times need not be in order; the answer is what a scan of all records gives, over segments and restarts, and
 // never below the start.
 func TestTimeEqualsAScanOfAllRecords(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -122,6 +124,89 @@ func TestDamageIsReportedWhereItIsRead(t *testing.T) {
 	}
 	if failures != 2 { // the two offsets of the damaged batch
 		t.Errorf("%d offsets could not be read, want 2", failures)
+	}
+}
+
+// S49: what is damaged is there: whoever asks for it learns of the damage, in whatever way, and never that it does not exist.
+func TestDamageIsNotAbsence(t *testing.T) {
+	t.Parallel()
+	dir, _ := damaged(t)
+	r, err := storage.Verify(dir)
+	must(t, err)
+	var d *storage.DamageError
+	if len(r.Problems) != 1 || !errors.As(r.Problems[0], &d) {
+		t.Fatalf("got problems %v, want one damage", r.Problems)
+	}
+	l := openLog(t, dir, storage.Options{SegmentBytes: 4 << 10})
+	absent := 0
+	for i := uint64(1); i <= l.last(); i++ {
+		if _, err := l.Frame(i); err != nil && isDamage(err) {
+			absent++
+		} else if err != nil {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	if absent != 1 {
+		t.Errorf("%d entries are damaged, want one", absent)
+	}
+	for p := range uint32(2) { // all records have the time 1000, so looking for a later one needs no batch, for that one the first
+		if f, ok, err := l.OffsetForTime(p, 1000); err != nil || !ok || f.Offset != 0 {
+			t.Errorf("partition %d: time 1000 is at %+v, %v, %v", p, f, ok, err)
+		}
+	}
+	c := openCommands(t, 200)
+	must(t, c.Close())
+	path := filepath.Join(c.dir, files(t, c.dir, ".seg")[1])
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[500] ^= 4
+	must(t, os.WriteFile(path, b, 0o644))
+	c = openLog(t, c.dir, c.opts)
+	absent = 0
+	for i := uint64(1); i <= 200; i++ {
+		if err := c.GetLog(i, new(raft.Log)); err != nil && isDamage(err) {
+			absent++
+		} else if err != nil {
+			t.Errorf("command %d: %v", i, err)
+		}
+	}
+	if absent != 1 {
+		t.Errorf("%d commands are damaged, want one", absent)
+	}
+}
+
+// A time that only damaged bytes could answer is damage, not another record's and not none.
+func TestATimeIsNeverAnsweredFromDamage(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})
+	for i := range 60 {
+		l.put(0, batch(batchSpec{times: []int64{int64(10 * i), int64(10*i + 5)}}))
+	}
+	must(t, l.Close())
+	name := files(t, l.dir, ".seg")[1]
+	ends := frameEnds(t, filepath.Join(l.dir, name))
+	fsys := inMemory(t, l.dir)
+	o := l.opts
+	o.FS = fsys
+	for at := range ends[2] { // of three frames every byte
+		must(t, flip(fsys, "j/"+name, uint64(8*at+at%8)))
+		l, err := tryOpen(t, "j", o)
+		must(t, err) // from its index
+		lost := 0
+		for i := range int64(120) {
+			f, ok, err := l.OffsetForTime(0, 5*i)
+			switch {
+			case isDamage(err):
+				lost++
+			case err != nil || !ok || f.Offset != i:
+				t.Fatalf("byte %d changed: time %d is at %+v, %v, %v; want offset %d", at, 5*i, f, ok, err, i)
+			}
+		}
+		if lost > 0 && lost < 2 {
+			t.Errorf("byte %d changed: %d times lie in the damaged batch, want 2 at least", at, lost)
+		}
+		must(t, l.Close())
+		must(t, flip(fsys, "j/"+name, uint64(8*at+at%8)))
 	}
 }
 
