@@ -20,24 +20,13 @@ type loadedLog struct {
 // loadLog reads the log of the segments with these bases: the sealed ones from their indexes where those can be
 // believed, the last one frame by frame; the last one's torn tail is cut.
 func loadLog(j *Journal, bases []uint64, was marked) (l *loadedLog, err error) {
-	front := j.start.front
-	l = &loadedLog{tail: front.clone(), index: index{parts: map[uint32]*partition{}, front: *front}}
+	l = startOf(j)
 	defer func() {
 		if err != nil {
 			l.abandon()
 		}
 	}()
-	for id, next := range front.next {
-		l.part(id).end = next
-	}
-	for k, p := range front.producers {
-		if p.txn >= 0 {
-			l.part(k.partition).txns.begin(k.id, p.txn)
-		}
-	}
-	for id, start := range j.start.starts {
-		l.part(id).start = start
-	}
+	front := j.start.front
 	if len(bases) == 0 { // 4
 		if was.durable > front.pos {
 			return l, &DamageError{File: j.dir, Position: front.pos, End: was.durable, Reason: "all segments are missing"}
@@ -70,6 +59,24 @@ func loadLog(j *Journal, bases []uint64, was marked) (l *loadedLog, err error) {
 	}
 	l.index.end = l.tail.pos
 	return l, nil
+}
+
+// startOf is a log of which nothing is read but where it starts.
+func startOf(j *Journal) *loadedLog {
+	front := j.start.front
+	l := &loadedLog{tail: front.clone(), index: index{parts: map[uint32]*partition{}, front: *front}}
+	for id, next := range front.next {
+		l.part(id).end = next
+	}
+	for k, p := range front.producers {
+		if p.txn >= 0 {
+			l.part(k.partition).txns.begin(k.id, p.txn)
+		}
+	}
+	for id, start := range j.start.starts {
+		l.part(id).start = start
+	}
+	return l
 }
 
 func (l *loadedLog) part(id uint32) *partition {

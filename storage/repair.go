@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -178,60 +177,6 @@ func (r *Repair) keepOlder(at uint64) {
 			r.CutFile, r.CutAt = segName(b), int64(at-b)
 		}
 	}
-}
-
-// losses notes what lies between two positions, as far as it can be read.
-func (r *Repair) losses(from, to uint64) error {
-	r.From, r.To = from, to
-	names, err := r.fsys.ReadDir(r.Dir)
-	if err != nil {
-		return err
-	}
-	for i := 1; r.Quarantine == "" || slices.Contains(names, r.Quarantine); i++ {
-		r.Quarantine = fmt.Sprintf("%s%d", quarantinePrefix, i)
-	}
-	w := *r.w
-	kept := map[uint32]int64{} // where each partition ends before the loss
-	w.each = func(_ *segment, h *frameHeader, frame []byte) error {
-		for i := range h.dirBytes() / dirEntryBytes {
-			d := entryAt(frame, i)
-			if h.position < from {
-				kept[d.partition] = d.baseOffset + int64(d.records)
-			}
-			if h.position < from || h.position >= to {
-				continue
-			}
-			p, known := r.Lost[d.partition]
-			if p.First = min(p.First, d.baseOffset); !known {
-				p.First = d.baseOffset
-			}
-			if end, is := kept[d.partition]; is && !known {
-				p.First = end // what lies between could not be read
-			}
-			p.Next = d.baseOffset + int64(d.records)
-			p.Batches, p.Records = p.Batches+1, p.Records+int64(d.records)
-			r.Lost[d.partition] = p
-		}
-		return nil
-	}
-	for _, base := range w.bases {
-		var known []error // the survey has them
-		w.unlink(base)
-		if err := w.segment(base, &known); err != nil {
-			return err
-		}
-	}
-	// What cannot be read is lost as well: where the log goes on tells how much it was.
-	if r.front != nil {
-		for id, next := range r.front.next {
-			if had := r.w.start.front.next[id]; next > had {
-				p := r.Lost[id]
-				p.First, p.Next = had, next
-				r.Lost[id] = p
-			}
-		}
-	}
-	return nil
 }
 
 // quarantinePrefix begins the names of the folders that a repair moves things into.
