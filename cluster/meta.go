@@ -96,7 +96,7 @@ func (m *Meta) applyOne(c command, term uint64) result {
 	case c.ForgetStream != nil:
 		return m.forgetStream(c.ForgetStream)
 	case c.CommitOffsets != nil:
-		if c.CommitOffsets.Term != 0 && term != 0 && c.CommitOffsets.Term != term {
+		if fenced(c.CommitOffsets.Term, term) {
 			return result{err: ErrNotCoordinator}
 		}
 		return m.commitOffsets(c.CommitOffsets)
@@ -113,6 +113,9 @@ func (m *Meta) applyOne(c command, term uint64) result {
 	case c.ForgetTransaction != nil:
 		return m.forgetTransaction(c.ForgetTransaction)
 	case c.PendTxnOffsets != nil:
+		if fenced(c.PendTxnOffsets.Coordinator, term) {
+			return result{err: ErrNotCoordinator}
+		}
 		return m.pendTxnOffsets(c.PendTxnOffsets)
 	case c.PutCredential != nil:
 		return m.putCredential(c.PutCredential)
@@ -124,6 +127,12 @@ func (m *Meta) applyOne(c command, term uint64) result {
 		return m.deleteACLs(c.DeleteACLs)
 	}
 	return m.applyLayout(c)
+}
+
+// fenced says that a coordinator's command came into the log under the next one. Without
+// a term it is nobody's; an entry has none where the log is only looked at.
+func fenced(coordinator, entry uint64) bool {
+	return coordinator != 0 && entry != 0 && coordinator != entry
 }
 
 // applyLayout runs a command about nodes and placement.

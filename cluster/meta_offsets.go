@@ -65,6 +65,7 @@ type pendTxnOffsets struct {
 	Epoch           int16         `json:"epoch"`
 	Group           string        `json:"group"`
 	Offsets         []GroupOffset `json:"offsets"`
+	Coordinator     uint64        `json:"term,omitempty"` // as commitOffsets.Term
 }
 
 // groupOffsets is one group's state. pending holds, by producer id, what open

@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"testing"
+
+	"github.com/hashicorp/raft"
 )
 
 func join(partitions []int32, groups ...string) *TxnJoin {
@@ -51,5 +53,37 @@ func TestNothingJoinsATransactionThatIsNotTheProducers(t *testing.T) {
 		if r := run(t, m, command{JoinTransaction: j})[0]; !errors.Is(r.err, c.want) {
 			t.Errorf("%s: %v, want %v", name, r.err, c.want)
 		}
+	}
+}
+
+// What a coordinator has judged by the members it knew counts only in its own term: after
+// an election the members may be others.
+func TestACoordinatorsCommitsEndWithItsTerm(t *testing.T) {
+	m, s := filled(t)
+	offset := func(to int64) []GroupOffset { return []GroupOffset{{Stream: s.ID, Partition: 1, Offset: to}} }
+	apply := func(c command, term uint64) error {
+		t.Helper()
+		data, err := encodeEntry(nil, []command{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Apply(&raft.Log{Index: 100, Term: term, Data: data}).([]result)[0].err
+	}
+	commit := func(to int64) command {
+		return command{CommitOffsets: &commitOffsets{Group: "g", Offsets: offset(to), Term: 4}}
+	}
+	if err := apply(commit(20), 4); err != nil {
+		t.Errorf("in its term: %v", err)
+	}
+	if err := apply(commit(21), 5); !errors.Is(err, ErrNotCoordinator) {
+		t.Errorf("a commit in the next term: %v, want ErrNotCoordinator", err)
+	}
+	x, _ := m.Transaction("x")
+	pend := command{PendTxnOffsets: &pendTxnOffsets{TransactionalID: "x", ProducerID: x.ProducerID, Epoch: x.Epoch, Group: "g", Offsets: offset(22), Coordinator: 4}}
+	if err := apply(pend, 5); !errors.Is(err, ErrNotCoordinator) {
+		t.Errorf("offsets of a transaction in the next term: %v, want ErrNotCoordinator", err)
+	}
+	if o, ok, unstable := m.GroupOffset("g", StreamPartition{Stream: s.ID, Partition: 1}); !ok || o.Offset != 20 || unstable {
+		t.Errorf("the offset is %+v, unstable %v; want 20", o, unstable)
 	}
 }

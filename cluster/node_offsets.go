@@ -20,7 +20,8 @@ func (n *Node) CommitOffsetsAs(ctx context.Context, epoch uint64, group string, 
 	if now, ok := n.Coordinator(); !ok || now != epoch {
 		return ErrNotCoordinator
 	}
-	return n.CommitOffsets(ctx, group, offsets)
+	_, err := n.proposer.propose(ctx, command{CommitOffsets: &commitOffsets{Group: group, Offsets: offsets, Term: epoch}})
+	return err
 }
 
 // DeleteOffsets forgets a group's offsets for the given partitions.
@@ -47,9 +48,12 @@ type PendingOffsets struct {
 	Epoch           int16
 	Group           string
 	Offsets         []GroupOffset
+	// Coordinator is the epoch of the coordinator that has judged them, as for CommitOffsetsAs.
+	Coordinator uint64
 }
 
-// PendTxnOffsets adds offsets to an open transaction that has named the group.
+// PendTxnOffsets adds offsets to an open transaction that has named the group. Under another coordinator's epoch it
+// returns ErrNotCoordinator.
 func (n *Node) PendTxnOffsets(ctx context.Context, p PendingOffsets) error {
 	c := pendTxnOffsets(p)
 	_, err := n.proposer.propose(ctx, command{PendTxnOffsets: &c})

@@ -24,7 +24,8 @@ type broker struct {
 }
 
 // brokers returns the nodes that the client of a connection can reach, by their ids: at
-// the addresses of the listener through which it came. This node is always among them.
+// the addresses of the listener through which it came. This node is always among them,
+// and none that is not heard of: clients would wait for it.
 func (c *conn) brokers() []broker {
 	self := c.server.node.ID()
 	var all []broker
@@ -33,6 +34,8 @@ func (c *conn) brokers() []broker {
 		switch host, port, err := splitAddress(m.Listeners[c.access.Name]); {
 		case m.ID == self:
 			b.host, b.port = c.advertised()
+		case !c.server.node.Up(m.ID):
+			continue
 		case err == nil:
 			b.host, b.port = host, port
 		default:
@@ -51,7 +54,7 @@ func (c *conn) broker(id int32) (broker, error) {
 			return b, nil
 		}
 	}
-	return broker{id: -1, port: -1}, fmt.Errorf("%w: node %d has no address for clients of listener %q", kerr.CoordinatorNotAvailable, id, c.access.Name)
+	return broker{id: -1, port: -1}, fmt.Errorf("%w: node %d is down, or has no address for clients of listener %q", kerr.CoordinatorNotAvailable, id, c.access.Name)
 }
 
 // leaveOut logs, once, that clients of a listener cannot reach a node.

@@ -51,6 +51,7 @@ func serveChild(dir, addr string) error {
 	if err != nil {
 		return err
 	}
+	<-node.Ready()
 	if err := node.Announce(context.Background(), map[string]string{peerListener: addr}); err != nil {
 		return err
 	}

@@ -130,6 +130,7 @@ func (s *Server) metadataPartition(c *call, stream *cluster.Stream, index int32,
 	}
 	p.Leader, p.LeaderEpoch = part.Leader()
 	p.Replicas, p.ISR = part.Replicas(), part.InSync()
+	p.OfflineReplicas = slices.DeleteFunc(slices.Clone(p.Replicas), s.node.Up)
 	reachable := slices.ContainsFunc(brokers, func(b broker) bool { return b.id == p.Leader })
 	switch {
 	case p.Leader < 0:

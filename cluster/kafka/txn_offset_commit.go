@@ -57,7 +57,7 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 	if err == nil {
 		err = s.node.PendTxnOffsets(ctx, cluster.PendingOffsets{
 			TransactionalID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch,
-			Group: req.Group, Offsets: offsets,
+			Group: req.Group, Offsets: offsets, Coordinator: epoch,
 		})
 	}
 	for _, answer := range accepted {
