@@ -1,0 +1,191 @@
+//go:build linux
+
+package jepsen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/daybook-data/daybook/internal/jepsen/check"
+	"github.com/daybook-data/daybook/internal/jepsen/history"
+	"github.com/daybook-data/daybook/internal/jepsen/lab"
+	"github.com/daybook-data/daybook/internal/jepsen/workload"
+)
+
+// A Trial is one run of a journal under faults.
+type Trial struct {
+	Name   string
+	Binary string // the daybook command
+	Nodes  int
+	// Replicas is how many each stream has; at most, and by default, as many as there are nodes.
+	Replicas int
+	// Replicated is the mode in which a record is acknowledged from memory; durable by default.
+	Replicated bool
+	Seed       uint64
+	// Faults is how many are drawn from the seed, where Script is empty.
+	Faults int
+	Script []Fault
+	// Dir is where a folder with all there is to know of a failure is made; the system's for temporary files by default.
+	Dir string
+}
+
+// recovery is how long a journal may take to work again once nothing disturbs it.
+const recovery = 2 * time.Minute
+
+// Report is what a trial found.
+type Report struct {
+	Violations []check.Violation
+	Ops        []history.Op
+	Timeline   []string // what went wrong when
+}
+
+// Run runs the trial. Its error holds the violations, what else went wrong, and where the history is.
+func (t Trial) Run(ctx context.Context) (*Report, error) {
+	logs, err := os.MkdirTemp(t.Dir, fmt.Sprintf("daybook-jepsen-%s-%d-", t.Name, t.Seed))
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	err = t.run(ctx, logs, r)
+	for _, v := range r.Violations {
+		err = errors.Join(err, errors.New(v.String()))
+	}
+	if err == nil {
+		return r, os.RemoveAll(logs)
+	}
+	return r, errors.Join(fmt.Errorf("trial %s, %d nodes, seed %d: history, faults and logs are in %s", t.Name, t.Nodes, t.Seed, logs), err, r.write(logs))
+}
+
+func (t Trial) run(ctx context.Context, logs string, r *Report) (err error) {
+	l, err := lab.New(lab.Options{Machines: t.Nodes, Seed: t.Seed, Logs: logs})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	c, err := newCluster(l, t.Binary, nil)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	rec := history.NewRecorder()
+	w := workload.New(t.options(c), rec)
+	defer func() {
+		r.Ops = rec.Ops()
+		if err != nil {
+			err = errors.Join(err, saveFolders(c, logs))
+		}
+	}()
+	start, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	if err := w.Setup(start); err != nil {
+		return err
+	}
+	if err := t.disturb(ctx, c, w, rec, r); err != nil {
+		return err
+	}
+	settle, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	err = errors.Join(w.Settle(settle), c.selfEnded())
+	return errors.Join(err, r.judge(rec.Ops()))
+}
+
+func (t Trial) options(c *Cluster) workload.Options {
+	replicas := t.Replicas
+	if replicas == 0 {
+		replicas = t.Nodes
+	}
+	o := workload.Options{Seeds: c.seeds(), Dial: c.lab.Dial, Racks: c.racks(), Replicas: int16(replicas), Seed: t.Seed}
+	if t.Replicated {
+		o.Mode = "replicated"
+	}
+	return o
+}
+
+// disturb lets the clients work while one fault comes after the other.
+func (t Trial) disturb(ctx context.Context, c *Cluster, w *workload.Workload, rec *history.Recorder, r *Report) error {
+	script := t.Script
+	if len(script) == 0 {
+		script = draw(rand.New(rand.NewPCG(t.Seed, 2)), t.Nodes, t.Faults, !t.Replicated)
+	}
+	working, stop := context.WithCancel(ctx)
+	worked := make(chan error, 1)
+	go func() { worked <- w.Run(working) }()
+	calm := 2 * time.Second // before the first
+	wait(ctx, calm)
+	var err error
+	for _, f := range script {
+		r.Timeline = append(r.Timeline, fmt.Sprintf("%8.3fs %s, for %s, then rest %s", time.Duration(rec.Now()).Seconds(), f.Name, f.For, f.Rest))
+		if err = f.run(ctx, c); err != nil {
+			break
+		}
+	}
+	stop()
+	return errors.Join(err, <-worked)
+}
+
+// judge runs the whole checker.
+func (r *Report) judge(ops []history.Op) error {
+	const patience = 2 * time.Minute
+	offsets, err := check.Offsets(ops, patience)
+	registers, err2 := check.Registers(ops, patience)
+	r.Violations = append(append(check.History(ops), offsets...), registers...)
+	return errors.Join(err, err2)
+}
+
+// write leaves all there is to know in a folder.
+func (r *Report) write(dir string) error {
+	var text strings.Builder
+	for _, line := range r.Timeline {
+		fmt.Fprintln(&text, line)
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(&text, "\n%s\n", v)
+	}
+	return errors.Join(
+		history.WriteFile(filepath.Join(dir, "history.ndjson"), r.Ops),
+		os.WriteFile(filepath.Join(dir, "report.txt"), []byte(text.String()), 0o644),
+	)
+}
+
+// saveFolders copies the nodes' data, as it is.
+func saveFolders(c *Cluster, dir string) error {
+	var errs []error
+	for n := range c.each() {
+		m := c.lab.Machine(n)
+		data, err := fs.Sub(m.FS(), strings.TrimPrefix(m.Disk.Data(), "/"))
+		if err != nil {
+			return err
+		}
+		errs = append(errs, copyFiles(filepath.Join(dir, fmt.Sprintf("data-%d", n)), data))
+	}
+	return errors.Join(errs...)
+}
+
+// copyFiles copies the small files: segments are mostly empty, and the history tells what was in them.
+func copyFiles(to string, from fs.FS) error {
+	const most = 1 << 20
+	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !d.Type().IsRegular() {
+			return nil // files come and go under a server
+		}
+		if info, err := d.Info(); err != nil || info.Size() > most {
+			return nil
+		}
+		data, err := fs.ReadFile(from, name)
+		if err != nil {
+			return nil
+		}
+		path := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(path, data, 0o644)
+	})
+}
