@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/cluster"
-	"github.com/daybook-data/daybook/storage"
 )
 
 const (
@@ -201,94 +199,6 @@ func (c *txnCoordinator) mark(ctx context.Context, t *cluster.Transaction, key c
 			return err
 		}
 	}
-}
-
-// admit returns a revision at which a batch's transaction was open with the partition in
-// it, 0 for a batch of none.
-func (c *txnCoordinator) admit(ctx context.Context, id *string, key cluster.StreamPartition, h storage.Header) (revision int64, err error) {
-	if !h.Transactional() {
-		return 0, nil
-	}
-	if id == nil {
-		return 0, kerr.InvalidTxnState
-	}
-	t, err := c.confirm(ctx, cluster.TxnJoin{
-		ID: *id, ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Partitions: []cluster.StreamPartition{key}, Known: true,
-	})
-	if err != nil {
-		return 0, err
-	}
-	return t.Revision, nil
-}
-
-// confirm returns a state of the producer's transaction in which it is open and has all
-// that is asked for. What this node knows may be old: unless that is enough, or the
-// coordinator is here, the log is asked.
-func (c *txnCoordinator) confirm(ctx context.Context, j cluster.TxnJoin) (*cluster.Transaction, error) {
-	t, err := c.check(j)
-	if err == nil || errors.Is(err, cluster.ErrProducerFenced) || j.Known && c.knowsBest() {
-		return t, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
-	if t, err = c.node.JoinTransaction(ctx, j); err != nil {
-		return nil, err
-	}
-	c.hear(t)
-	return t, nil
-}
-
-// knowsBest says that nobody knows more of transactions than this node.
-func (c *txnCoordinator) knowsBest() bool {
-	_, err := c.coordinate()
-	return err == nil
-}
-
-// check judges by what this node knows. A producer that it knows to be fenced is.
-func (c *txnCoordinator) check(j cluster.TxnJoin) (*cluster.Transaction, error) {
-	t, ok := c.newest(j.ID)
-	switch {
-	case !ok || t.ProducerID != j.ProducerID:
-		return nil, kerr.InvalidProducerIDMapping
-	case t.Epoch > j.Epoch:
-		return nil, cluster.ErrProducerFenced
-	case t.Epoch < j.Epoch:
-		return nil, kerr.InvalidProducerEpoch
-	case !t.Covers(j.Partitions, j.Groups):
-		return nil, kerr.InvalidTxnState
-	}
-	return t, nil
-}
-
-// newest returns the newest state of a transactional id that this node has heard of: the
-// metadata's or, where that is a moment behind, what the log has answered.
-func (c *txnCoordinator) newest(id string) (*cluster.Transaction, bool) {
-	t, ok := c.node.Meta().Transaction(id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if heard, newer := c.heard[id]; newer && (!ok || heard.Revision > t.Revision) {
-		return heard, true
-	}
-	return t, ok
-}
-
-func (c *txnCoordinator) hear(t *cluster.Transaction) {
-	if known, ok := c.newest(t.ID); ok && known.Revision >= t.Revision {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.heard[t.ID] = t
-}
-
-// dropHeard lets go of what the metadata here has too by now.
-func (c *txnCoordinator) dropHeard() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.heard, func(id string, heard *cluster.Transaction) bool {
-		t, ok := c.node.Meta().Transaction(id)
-		return ok && t.Revision >= heard.Revision
-	})
 }
 
 // owned locks a transactional id and returns its state if the producer is its
