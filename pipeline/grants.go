@@ -60,7 +60,7 @@ func (g *grants) next(ctx context.Context) (parts []Partition, held context.Cont
 
 // The group's times: a worker that was killed is replaced after sessionTimeout.
 const (
-	sessionTimeout    = 10 * time.Second
+	sessionTimeout    = 6 * time.Second
 	heartbeatInterval = time.Second
 	rebalanceTimeout  = 30 * time.Second
 )

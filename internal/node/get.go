@@ -56,7 +56,7 @@ func Get(ctx context.Context, o GetOptions) (err error) {
 		defer conn.Close()
 		return askForRecords(ctx, conn, o)
 	}
-	st, err := openStore(dir, kafka.Options{}, cluster.DiskOptions{}, o.Log)
+	st, err := openStore(dir, kafka.Options{}, cluster.Options{}, o.Log)
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,12 @@ type store struct {
 
 // openStore opens the journal in a folder, which it makes. No other process can have it
 // open.
-func openStore(dir string, o kafka.Options, disk cluster.DiskOptions, log *slog.Logger) (*store, error) {
+func openStore(dir string, o kafka.Options, c cluster.Options, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: making the journal's folder: %w", ErrEnvironment, err)
 	}
-	n, err := cluster.Open(cluster.Options{Dir: dir, Disk: disk, Logger: log.With("component", "journal")})
+	c.Dir, c.Logger = dir, log.With("component", "journal")
+	n, err := cluster.Open(c)
 	var locked *vfs.LockedError
 	switch {
 	case errors.As(err, &locked):
@@ -117,7 +118,7 @@ func (s *stores) store(dir string, disk *pipeline.DiskConfig) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(abs, kafka.Options{Advertised: embedded}, o, s.log)
+	st, err := openStore(abs, kafka.Options{Advertised: embedded}, cluster.Options{Disk: o}, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,14 +22,15 @@ type listener struct {
 }
 
 // openListeners opens all addresses, or none.
-func openListeners(configs []ListenerConfig, log *slog.Logger) ([]listener, error) {
+func openListeners(f *ServerFile, log *slog.Logger) ([]listener, error) {
 	var all []listener
-	for i := range configs {
-		l, err := openListener(&configs[i], log)
+	for i := range f.Listeners {
+		l, err := openListener(&f.Listeners[i], log)
 		if err != nil {
 			closeListeners(all)
 			return nil, err
 		}
+		l.access.Name = f.listenerName(i)
 		all = append(all, l)
 	}
 	return all, nil
@@ -38,6 +40,15 @@ func closeListeners(all []listener) {
 	for _, l := range all {
 		l.Close()
 	}
+}
+
+// announced are the addresses that other nodes tell their clients, by the listeners' names.
+func announced(all []listener) map[string]string {
+	addresses := map[string]string{}
+	for _, l := range all {
+		addresses[l.access.Name] = cmp.Or(l.access.Advertised, l.Addr().String())
+	}
+	return addresses
 }
 
 func openListener(c *ListenerConfig, log *slog.Logger) (listener, error) {
@@ -59,7 +70,7 @@ func openListener(c *ListenerConfig, log *slog.Logger) (listener, error) {
 
 // warnOfListener says loudly what an operator may not have meant.
 func warnOfListener(c *ListenerConfig, log *slog.Logger) {
-	if !c.beyondLoopback() {
+	if !beyondLoopback(c.Address) {
 		return
 	}
 	if c.open() {

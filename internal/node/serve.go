@@ -5,25 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/admin"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
 // ServerOptions are those of `daybook server`.
 type ServerOptions struct {
-	// File is the path of a server's file. Where it is given the five that follow are
-	// not.
+	// File is the path of a server's file. Where it is given those that follow up to Log
+	// are not.
 	File      string
 	Dir       string
 	Kafka     string
 	Advertise string
 	HTTP      string
+	Cluster   ClusterConfig // no cluster where Listen is empty
 	Disk      pipeline.DiskConfig
 	Log       *slog.Logger
 	Version   string
@@ -37,7 +42,28 @@ func (o ServerOptions) file() (*ServerFile, error) {
 	if o.Dir == "" {
 		return nil, fmt.Errorf("%w: --data says no folder", ErrConfig)
 	}
-	return &ServerFile{Data: o.Dir, HTTP: o.HTTP, Disk: o.Disk, Listeners: []ListenerConfig{{Address: o.Kafka, Advertise: o.Advertise}}}, nil
+	f := &ServerFile{Data: o.Dir, HTTP: o.HTTP, Disk: o.Disk, Listeners: []ListenerConfig{{Address: o.Kafka, Advertise: o.Advertise}}}
+	switch {
+	case o.Cluster.Listen != "":
+		f.Cluster = &o.Cluster
+	case len(o.Cluster.Join) > 0 || o.Cluster.Rack != "" || o.Cluster.Advertise != "":
+		return nil, fmt.Errorf("%w: --join, --rack and --cluster-advertise go with --cluster, which says where the other nodes connect", ErrConfig)
+	}
+	return f, f.reachable()
+}
+
+// reachable refuses addresses that other nodes or their clients can't connect to.
+func (f *ServerFile) reachable() error {
+	if f.Cluster == nil {
+		return nil
+	}
+	if f.Cluster.Advertise == "" && isWildcard(f.Cluster.Listen) {
+		return fmt.Errorf("%w: --cluster %s is no address that other nodes can connect to: say one with --cluster-advertise", ErrConfig, f.Cluster.Listen)
+	}
+	if l := f.Listeners[0]; l.Advertise == "" && isWildcard(l.Address) {
+		return fmt.Errorf("%w: --kafka %s is no address that clients of another node can be told: say one with --advertise", ErrConfig, l.Address)
+	}
+	return nil
 }
 
 // Serve serves the journal in a folder until ctx ends, which is no error.
@@ -54,28 +80,30 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	listeners, err := openListeners(f.Listeners, o.Log)
+	listeners, err := openListeners(f, o.Log)
 	if err != nil {
 		return err
 	}
 	defer closeListeners(listeners) // once more, for those that nothing serves yet
-	st, err := openStore(dir, f.options(), disk, o.Log)
+	network, err := f.network(o.Log)
+	if err != nil {
+		return err
+	}
+	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network}, o.Log)
 	if err != nil {
 		return err
 	}
 	defer closing(st.close, &err)
 	defer raiseHeap()()
-	if err := ensureUsers(ctx, st.node, f.Users); err != nil {
-		return err
-	}
-	return st.serve(ctx, listeners, f.HTTP, o)
+	return st.serve(ctx, listeners, f, o)
 }
 
 // serve serves all listeners of an open journal.
-func (s *store) serve(ctx context.Context, listeners []listener, http string, o ServerOptions) error {
+func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, o ServerOptions) error {
 	group, ctx := errgroup.WithContext(ctx)
+	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
-		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health()) },
+		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), notYet(&prepared)) },
 		Status:     func() any { return s.status() },
 		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}},
 		Version:    o.Version, Log: o.Log,
@@ -83,20 +111,53 @@ func (s *store) serve(ctx context.Context, listeners []listener, http string, o 
 	if err != nil {
 		return err
 	}
-	if http != "" {
-		h, err := net.Listen("tcp", http)
+	if f.HTTP != "" {
+		h, err := net.Listen("tcp", f.HTTP)
 		if err != nil {
 			return fmt.Errorf("%w: --http: %w", ErrEnvironment, err)
 		}
 		group.Go(func() error { return page.Serve(ctx, h) })
 	}
-	var addresses []string
-	for _, l := range listeners {
-		addresses = append(addresses, l.Addr().String())
-		group.Go(func() error { return s.server.Serve(ctx, l, l.access) })
-	}
 	group.Go(func() error { return s.serveSocket(ctx) })
 	group.Go(func() error { return s.serveOwner(ctx) })
-	o.Log.Info("serving", "dir", s.dir, "kafka", addresses, "http", http)
+	group.Go(func() error {
+		if err := s.prepare(ctx, listeners, f); err != nil {
+			return err
+		}
+		prepared.Store(true)
+		for _, l := range listeners {
+			group.Go(func() error { return s.server.Serve(ctx, l, l.access) })
+		}
+		o.Log.Info("serving", "dir", s.dir, "node", s.node.ID(), "kafka", slices.Sorted(maps.Values(announced(listeners))), "http", f.HTTP)
+		return nil
+	})
 	return group.Wait()
+}
+
+// errNotYet is why a server is not ready that waits for most of its cluster's nodes.
+var errNotYet = errors.New("waiting for the metadata: most of the cluster's nodes must be up")
+
+func notYet(prepared *atomic.Bool) error {
+	if prepared.Load() {
+		return nil
+	}
+	return errNotYet
+}
+
+// prepare writes into the metadata what the file says: where clients find this node, and
+// users. It waits for as long as the cluster has no leader.
+func (s *store) prepare(ctx context.Context, listeners []listener, f *ServerFile) error {
+	select {
+	case <-s.node.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	err := s.node.Announce(ctx, announced(listeners))
+	if err == nil {
+		err = ensureUsers(ctx, s.node, f.Users)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ type ServerFile struct {
 	Data          string
 	HTTP          string
 	Disk          pipeline.DiskConfig
+	Cluster       *ClusterConfig
 	Listeners     []ListenerConfig
 	Users         []UserConfig
 	Authorization *AuthorizationConfig
@@ -39,6 +42,7 @@ func (f *ServerFile) Fields(d *configs.Fields) {
 	d.String(&f.Data, "data", "", "Folder of the journal; made if missing.", configs.Required, configs.NotEmpty)
 	d.String(&f.HTTP, "http", "127.0.0.1:9600", "Address for /metrics, /live and /ready, host:port; empty for none.", addressOrNone)
 	d.Sub(&f.Disk, "disk", "What happens as the disk fills, or does not answer.")
+	configs.Optional(d, &f.Cluster, "cluster", "The other nodes: with this section the journal is replicated. docs/cluster.md explains it.")
 	configs.ListOf(d, &f.Listeners, "listeners", "Where Kafka clients are served.", func() *ListenerConfig { return &ListenerConfig{} }, configs.Required)
 	configs.ListOf(d, &f.Users, "users", "Users who are made, or given this password, at every start. Others are made and deleted by Kafka's admin tools; removing one here does not delete it.", func() *UserConfig { return &UserConfig{} })
 	configs.Optional(d, &f.Authorization, "authorization", "With this section every request is judged by the ACLs that Kafka's admin tools keep, and what none allows is refused. Without it whoever gets in may do everything.")
@@ -64,6 +68,7 @@ func (f *ServerFile) Check(at *configs.At) {
 		}
 		seen[l.Address] = true
 	}
+	f.checkNames(at)
 	named := map[string]bool{}
 	for i, u := range f.Users {
 		if named[u.Name] {
@@ -73,8 +78,30 @@ func (f *ServerFile) Check(at *configs.At) {
 	}
 }
 
+// checkNames wants each listener to have a name of its own, and in a cluster an address
+// that the other nodes' clients can be told.
+func (f *ServerFile) checkNames(at *configs.At) {
+	seen := map[string]bool{}
+	for i := range f.Listeners {
+		l, name := &f.Listeners[i], f.listenerName(i)
+		if seen[name] {
+			at.Item("listeners", i).Errorf("name", "%q stands twice", name)
+		}
+		seen[name] = true
+		if f.Cluster != nil && l.Advertise == "" && isWildcard(l.Address) {
+			at.Item("listeners", i).Errorf("advertise", "is needed in a cluster: %s is no address that clients of another node can be told", l.Address)
+		}
+	}
+}
+
+// listenerName is the name of a listener: its place in the list where it has none.
+func (f *ServerFile) listenerName(i int) string {
+	return cmp.Or(f.Listeners[i].Name, strconv.Itoa(i+1))
+}
+
 // ListenerConfig is one element of `listeners`.
 type ListenerConfig struct {
+	Name           string
 	Address        string
 	Advertise      string
 	SASL           []string
@@ -86,6 +113,7 @@ type ListenerConfig struct {
 func (l *ListenerConfig) Fields(d *configs.Fields) {
 	d.String(&l.Address, "address", "", "Address to listen on, host:port.", configs.Required, configs.HostPort)
 	d.String(&l.Advertise, "advertise", "", "Address that clients are told to use, where it differs, host:port.", addressOrNone)
+	d.String(&l.Name, "name", "", "Name of the listener. In a cluster clients are told the addresses of the other nodes' listeners of the same name. Empty is its place in the list: 1, 2, ...")
 	d.Strings(&l.SASL, "sasl", nil, "Ways to log in, of which a client must take one: plain, scram-sha-256, scram-sha-512. Empty asks nobody to log in.",
 		configs.Pattern("plain|scram-sha-256|scram-sha-512", "plain, scram-sha-256 or scram-sha-512"))
 	d.Duration(&l.Reauthenticate, "reauthenticate", 0, "After how long a client must log in again; clients do so by themselves. 0s is never: a deleted user then stays until it disconnects.")
@@ -116,9 +144,9 @@ func (l *ListenerConfig) open() bool {
 	return len(l.SASL) == 0 && (l.TLS == nil || l.TLS.ClientAuth != clientRequired)
 }
 
-// beyondLoopback says that other machines can reach the listener.
-func (l *ListenerConfig) beyondLoopback() bool {
-	host, _, err := net.SplitHostPort(l.Address)
+// beyondLoopback says that other machines can reach an address.
+func beyondLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
@@ -190,7 +218,7 @@ func (a *AuthorizationConfig) Fields(d *configs.Fields) {
 
 // options are those of the Kafka face.
 func (f *ServerFile) options() kafka.Options {
-	o := kafka.Options{}
+	o := kafka.Options{Inside: f.listenerName(0)}
 	if f.Authorization != nil {
 		o.Authorize = true
 		for _, name := range f.Authorization.SuperUsers {
