@@ -139,6 +139,17 @@ func (r *Report) judge(ops []history.Op) error {
 	return errors.Join(err, err2)
 }
 
+// Counts returns how many operations of each kind ended in each way, empty polls left out.
+func (r *Report) Counts() map[string]int {
+	counts := map[string]int{}
+	for _, op := range r.Ops {
+		if op.Kind != history.Poll || len(op.Reads) > 0 {
+			counts[string(op.Kind)+" "+string(op.Outcome)]++
+		}
+	}
+	return counts
+}
+
 // write leaves all there is to know in a folder.
 func (r *Report) write(dir string) error {
 	var text strings.Builder
