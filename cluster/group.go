@@ -34,6 +34,9 @@ type GroupOptions struct {
 	Transport raft.Transport
 	// Peers are the members to bootstrap with, this one included, if the group is new. Empty: it waits to be added.
 	Peers []raft.Server
+	// Begun is called, if given, when the group's first entry is in the journal and before it takes part in the group; an
+	// error of it ends the opening.
+	Begun func() error
 	// Timeout is raft's heartbeat and election timeout of groups with several members: 2 s by default.
 	Timeout time.Duration
 	// CommitEvery is how soon followers hear what is committed if nothing else is sent: 100 ms by default.
@@ -75,6 +78,7 @@ func (o GroupOptions) withDefaults() GroupOptions {
 type Group struct {
 	member
 	queue     queue
+	serving   serving
 	retaining sync.WaitGroup
 }
 

@@ -159,7 +159,7 @@ func (q *queue) close() {
 
 func (q *queue) run(m *member) {
 	q.running.Go(func() { q.propose(m) })
-	q.running.Go(q.complete)
+	q.running.Go(func() { q.complete(m) })
 }
 
 // propose makes proposals of what waits until the queue is closed.
@@ -259,9 +259,9 @@ func (r refused) Index() uint64 { return 0 }
 func (r refused) Response() any { return nil }
 
 // complete waits for the proposals in their order and tells the callers.
-func (q *queue) complete() {
+func (q *queue) complete(m *member) {
 	for p := range q.sent {
-		err := appendErr(p.future.Error())
+		err := appendErr(m.await(p.future))
 		p.withdraw()
 		q.answered()
 		for i, b := range p.Batches {

@@ -98,7 +98,7 @@ func (g *FSMGroup) Barrier(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Nanosecond)
 	}
-	return appendErr(g.raft.Barrier(timeout).Error())
+	return appendErr(g.await(g.raft.Barrier(timeout)))
 }
 
 // Snapshot takes a snapshot now. It is not needed in the normal course.

@@ -56,6 +56,11 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
 	}
+	if o.Begun != nil {
+		if err := o.Begun(); err != nil {
+			return err
+		}
+	}
 	var err error
 	if m.raft, err = m.newRaft(conf, fsm, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
@@ -149,6 +154,9 @@ func (m *member) watch() {
 			"dir", m.o.Dir, "error", err)
 	}
 	m.setErr(err)
+	if m.alone == nil && m.raft.State() == raft.Leader {
+		_ = m.await(m.raft.LeadershipTransfer()) // at worst the others elect a leader when they miss this one
+	}
 	m.shutdown()
 }
 

@@ -47,6 +47,14 @@ func (s *Stream) replicas(journal int32) []Replica {
 	return []Replica{{Node: foundingNode}} // it was created by a node alone
 }
 
+// founders are the nodes that a journal's group is begun with, the same ones on all.
+func (s *Stream) founders(journal int32) []int32 {
+	if int(journal) < len(s.Founders) {
+		return s.Founders[journal]
+	}
+	return nodesOf(s.replicas(journal))
+}
+
 // leaving returns the copies that a journal is to lose and that its group may still count on.
 func (s *Stream) leaving(journal int32) []Replica {
 	if int(journal) < len(s.Leaving) {
@@ -101,6 +109,12 @@ func nodesOf(replicas []Replica) []int32 {
 // replaced returns a copy of the stream whose placement can be changed.
 func (s *Stream) replaced() *Stream {
 	c := *s
+	if s.Founders == nil {
+		c.Founders = make([][]int32, s.Journals)
+		for j := range s.Journals {
+			c.Founders[j] = nodesOf(s.replicas(j))
+		}
+	}
 	c.Placement, c.Leaving = make([][]Replica, s.Journals), make([][]Replica, s.Journals)
 	for j := range s.Journals {
 		c.Placement[j], c.Leaving[j] = slices.Clone(s.replicas(j)), slices.Clone(s.leaving(j))

@@ -84,6 +84,7 @@ type Node struct {
 	trans        *transport.Transport // nil: the node is alone
 	coordinating coordinating
 	ready        chan struct{}
+	leads        leadTable
 	lastSeq      uint64 // of the entries proposed since the start; used by the proposer alone
 
 	mu      sync.RWMutex
@@ -173,6 +174,9 @@ func (n *Node) runNetwork() {
 	n.wg.Go(n.followMembers)
 	n.wg.Go(n.coordinate)
 	n.wg.Go(n.control)
+	n.wg.Go(n.keepReplicas)
+	n.wg.Go(n.tellLeads)
+	n.wg.Go(n.steward)
 	n.wg.Go(n.settle)
 	n.runHouse()
 }

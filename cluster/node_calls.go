@@ -35,6 +35,10 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		value, err = n.answerApply(ctx, body)
 	case callSync:
 		value, err = n.answerSync(ctx)
+	case callMarker:
+		err = n.answerMarker(ctx, body)
+	case callLeads:
+		err = n.leads.heard(from, body)
 	default:
 		err = fmt.Errorf("call of kind %d is not known to this node: it runs an older build", kind)
 	}

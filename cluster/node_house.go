@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-data/daybook/storage"
@@ -85,8 +86,11 @@ func (n *Node) wake() {
 }
 
 func (n *Node) tend(s *Stream) error {
-	if s.Deleting {
+	switch {
+	case s.Deleting && n.trans == nil:
 		return n.remove(s)
+	case s.Deleting:
+		return nil // keepReplicas does it
 	}
 	return n.retain(s)
 }
@@ -102,7 +106,27 @@ func (n *Node) remove(s *Stream) error {
 	if err := removeAll(n.opts.FS, n.streamDir(s.ID)); err != nil {
 		return fmt.Errorf("removing deleted stream %s: %w", s.Name, err)
 	}
-	_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID}})
+	if n.trans == nil {
+		_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID}})
+		return err
+	}
+	return n.confirmRemoved(s)
+}
+
+// confirmRemoved tells the others that nothing of a deleted stream is here any more, if they have to know.
+func (n *Node) confirmRemoved(s *Stream) error {
+	if !s.uses(n.id) || slices.Contains(s.Removed, n.id) {
+		return nil
+	}
+	err := n.file.update(func(i *identity) {
+		for j := range s.Journals {
+			delete(i.Replicas, (&journalHandle{stream: s.ID, number: j}).noteName())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	_, err = n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID, Node: n.id}})
 	return err
 }
 
@@ -119,8 +143,14 @@ func (n *Node) retain(s *Stream) error {
 	held := n.meta.held(s.ID)
 	for i, h := range l.journals {
 		g, err := h.open()
+		if errors.Is(err, ErrNotLeader) {
+			continue // it is not open here
+		}
 		if err != nil {
 			return err
+		}
+		if g.Err() != nil {
+			continue // it has ended, which Health tells
 		}
 		holds := map[uint32]int64{}
 		for partition, offset := range held {

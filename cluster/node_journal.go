@@ -86,6 +86,12 @@ type journalHandle struct {
 	mu     sync.RWMutex
 	group  *Group
 	closed bool
+
+	shownMu  sync.Mutex // guards all below
+	shown    uint64     // the highest term that was told as the leader's epoch
+	seenNode int32      // who led when watchers were told last
+	seenTerm uint64
+	watchers map[chan<- struct{}]struct{}
 }
 
 // open returns the journal's group.
@@ -95,6 +101,9 @@ func (h *journalHandle) open() (*Group, error) {
 	h.mu.RUnlock()
 	if g != nil || closed {
 		return g, closedError(closed)
+	}
+	if h.node.trans != nil {
+		return nil, ErrNotLeader // keepReplicas opens what is to be here
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,6 +130,21 @@ func (h *journalHandle) journal() (*storage.Journal, error) {
 	g, err := h.open()
 	if err != nil {
 		return nil, err
+	}
+	return g.Journal(), nil
+}
+
+// reader returns the journal for reading what is committed: of the leader all of it, or, if a follower will do, what is
+// known here.
+func (h *journalHandle) reader(follower bool) (*storage.Journal, error) {
+	g, err := h.open()
+	if err != nil {
+		return nil, err
+	}
+	if !follower {
+		if err := g.confirm(); err != nil {
+			return nil, err
+		}
 	}
 	return g.Journal(), nil
 }
@@ -191,7 +215,14 @@ func (p *Partition) LeaderEpoch() int32 {
 
 // Bounds returns the partition's ends.
 func (p *Partition) Bounds() (Bounds, error) {
-	j, err := p.handle.journal()
+	return p.bounds(false)
+}
+
+// Known is Bounds of a replica that need not lead: up to what it knows to be committed.
+func (p *Partition) Known() (Bounds, error) { return p.bounds(true) }
+
+func (p *Partition) bounds(follower bool) (Bounds, error) {
+	j, err := p.handle.reader(follower)
 	if err != nil {
 		return Bounds{}, err
 	}
@@ -205,7 +236,7 @@ func (p *Partition) Bounds() (Bounds, error) {
 // end of the partition it returns none. An offset outside the partition is a
 // *storage.RangeError, damaged data a *storage.DamageError.
 func (p *Partition) Read(r ReadRequest) (Fetched, error) {
-	j, err := p.handle.journal()
+	j, err := p.handle.reader(r.Follower)
 	if err != nil {
 		return Fetched{}, err
 	}
@@ -261,7 +292,7 @@ func (p *Partition) MaxTimestamp() (TimedOffset, error) {
 
 func (p *Partition) find(look func(*storage.Journal) (storage.Found, bool, error)) (TimedOffset, error) {
 	none := TimedOffset{Offset: -1, Millis: -1, LeaderEpoch: -1}
-	j, err := p.handle.journal()
+	j, err := p.handle.reader(false)
 	if err != nil {
 		return none, err
 	}
@@ -276,7 +307,7 @@ func (p *Partition) find(look func(*storage.Journal) (storage.Found, bool, error
 // partition knows, and the offset behind its last record; -1 and -1 if all that
 // is left is newer.
 func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
-	j, err := p.handle.journal()
+	j, err := p.handle.reader(false)
 	if err != nil {
 		return -1, -1, err
 	}
@@ -293,9 +324,16 @@ func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.tag != "" {
 		return -1, ErrTagged
 	}
-	j, err := p.handle.journal()
+	j, err := p.handle.reader(false)
 	if err != nil {
 		return -1, err
 	}
-	return j.TrimBefore(uint32(p.number), offset)
+	start, err := j.TrimBefore(uint32(p.number), offset)
+	n := p.handle.node
+	if err != nil || n.trans == nil {
+		return start, err
+	}
+	// The other replicas do it when they see it there, and so does one that is to lead later.
+	_, err = n.proposer.propose(n.ctx, command{TrimStream: &trimStream{ID: p.stream.ID, Partition: p.number, Offset: start}})
+	return start, err
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -39,6 +42,25 @@ func (n *Node) openMeta() (*FSMGroup, error) {
 
 // openJournal opens one journal of a stream.
 func (n *Node) openJournal(h *journalHandle) (*Group, error) {
+	return n.openJournalWith(h, func(*GroupOptions) error { return nil })
+}
+
+// openJournalOf opens a copy of a journal that other nodes have too. peers are those to begin it with; begun is called
+// when it is begun and before it takes part.
+func (n *Node) openJournalOf(l *liveStream, h *journalHandle, r Replica, peers []raft.Server, begun func() error) (*Group, error) {
+	return n.openJournalWith(h, func(o *GroupOptions) error {
+		g, err := n.trans.Group(journalGroupID(h.stream, h.number))
+		if err != nil {
+			return err
+		}
+		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(r.serverID()), g, n.opts.timeout(), peers, begun
+		// Nobody else has what is only in memory.
+		o.Journal.ReadDurable = !h.durable && len(l.stream.replicas(h.number)) == 1
+		return nil
+	})
+}
+
+func (n *Node) openJournalWith(h *journalHandle, adapt func(*GroupOptions) error) (*Group, error) {
 	mode := storage.Replicated
 	if h.durable {
 		mode = storage.Durable
@@ -47,8 +69,8 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 	if err := n.makeDir(dir); err != nil {
 		return nil, err
 	}
-	g, err := OpenGroup(GroupOptions{
-		Dir: dir,
+	o := GroupOptions{
+		Dir: dir, ID: n.name(),
 		Journal: storage.Options{
 			Mode:         mode,
 			Admit:        n.disk.admit,
@@ -59,8 +81,15 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 		},
 		RetainEvery: 10_000 * time.Hour, // keepHouse does it, when it knows what is held
 		Logger:      n.logger,
-	})
+	}
+	if err := adapt(&o); err != nil {
+		return nil, err
+	}
+	g, err := OpenGroup(o)
 	if err != nil {
+		if t, ok := o.Transport.(*transport.Group); ok {
+			_ = t.Close() // it has no errors
+		}
 		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
 	}
 	return g, nil

@@ -155,7 +155,7 @@ type TimedOffset struct {
 	LeaderEpoch int32
 }
 
-// Watch tells when any of its partitions has new records. Close it.
+// Watch tells when any of its partitions has new records or another leader. Close it.
 type Watch struct {
 	changed chan struct{}
 	stops   []func()
@@ -171,6 +171,9 @@ func NewWatch(partitions []*Partition) *Watch {
 	for h, of := range numbers {
 		if j, err := h.journal(); err == nil {
 			w.stops = append(w.stops, j.Notify(w.changed, of...))
+		}
+		if h.node.trans != nil {
+			w.stops = append(w.stops, h.watch(w.changed))
 		}
 	}
 	return w

@@ -17,6 +17,9 @@ type NewStream struct {
 	// Journals is how many journals they share; one if 0, and never more than
 	// there are partitions.
 	Journals int32
+	// Replication is how many nodes have each journal; three if 0, or as many as there
+	// are.
+	Replication int32
 	// Config holds settings that differ from the defaults.
 	Config map[string]string
 	// ValidateOnly checks all but creates nothing.
@@ -73,6 +76,9 @@ func (s *Stream) setJournals(journals int32) error {
 func (n *Node) CreateStream(ctx context.Context, new NewStream) (*Stream, error) {
 	s, err := new.stream(n.opts.Partitions)
 	if err != nil {
+		return nil, err
+	}
+	if err := n.place(s, new.Replication); err != nil {
 		return nil, err
 	}
 	if new.ValidateOnly {

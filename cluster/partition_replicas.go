@@ -1,28 +1,109 @@
 package cluster
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+)
 
 // Leader returns the node that leads the partition, -1 if none is known, and its epoch, which never goes back.
-func (p *Partition) Leader() (node, epoch int32) { return p.handle.node.id, p.LeaderEpoch() }
+func (p *Partition) Leader() (node, epoch int32) {
+	if p.handle.node.trans == nil {
+		return p.handle.node.id, p.LeaderEpoch()
+	}
+	return p.handle.leaderOf()
+}
 
 // Replicas returns the nodes that have the partition, the one that should lead it first.
-func (p *Partition) Replicas() []int32 { return []int32{p.handle.node.id} }
+func (p *Partition) Replicas() []int32 { return nodesOf(p.stream.replicas(p.handle.number)) }
 
 // InSync returns the replicas that have what the leader has, or nearly so. Where this node does not lead it is what the
 // leader said last.
-func (p *Partition) InSync() []int32 { return []int32{p.handle.node.id} }
+func (p *Partition) InSync() []int32 {
+	n := p.handle.node
+	if n.trans == nil {
+		return []int32{n.id}
+	}
+	if g := p.handle.opened(); g != nil && g.serves() {
+		if l, err := n.live(p.stream); err == nil {
+			return n.inSync(l, p.handle, g)
+		}
+	}
+	if l, ok := n.leads.get(p.handle.key()); ok {
+		return slices.Clone(l.InSync)
+	}
+	return nil
+}
+
+// markerCall asks the leader of a partition to end a producer's transaction there.
+type markerCall struct {
+	Partition  StreamPartition `json:"partition"`
+	ProducerID int64           `json:"producer_id"`
+	Epoch      int16           `json:"epoch"`
+	Commit     bool            `json:"commit"`
+	Revision   uint64          `json:"revision"`
+}
 
 // WriteMarker ends a producer's transaction in a partition, wherever its leader is, and returns when the marker is
-// stored. It may be repeated. coordinatorEpoch is the epoch under which the transaction was decided. The errors
-// are those of Append; ErrNotLeader if no leader could be reached.
-func (n *Node) WriteMarker(ctx context.Context, key StreamPartition, producerID int64, epoch int16, commit bool, coordinatorEpoch uint64) error {
-	p, err := n.PartitionByKey(key)
+// stored. It may be repeated: revision is that of the transaction's state, by which the journal knows a repetition. While
+// no leader can be reached it goes on trying until ctx ends.
+func (n *Node) WriteMarker(ctx context.Context, key StreamPartition, producerID int64, epoch int16, commit bool, revision uint64) error {
+	m := markerCall{key, producerID, epoch, commit, revision}
+	for {
+		err := n.tryMarker(ctx, m)
+		if err == nil || n.trans == nil || ctx.Err() != nil || !again(err) {
+			return err
+		}
+		if !pause(ctx, retryPause) {
+			return err
+		}
+	}
+}
+
+// again says whether a request to a leader may succeed when it is made once more. What the leader refused stays refused.
+func again(err error) bool {
+	for _, refusal := range []error{ErrUnknownStream, ErrUnknownPartition, ErrProducerFenced, ErrTransactionState, ErrReadOnly, ErrClosed} {
+		if errors.Is(err, refusal) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *Node) tryMarker(ctx context.Context, m markerCall) error {
+	p, err := n.PartitionByKey(m.Partition)
 	if err != nil {
 		return err
 	}
-	result := make(chan error, 1)
-	if err := p.appendMarker(ctx, producerID, epoch, commit, coordinatorEpoch, func(a Appended) { result <- a.Err }); err != nil {
+	leader, _ := p.Leader()
+	switch leader {
+	case n.id:
+		result := make(chan error, 1)
+		if err := p.appendMarker(ctx, m.ProducerID, m.Epoch, m.Commit, m.Revision, func(a Appended) { result <- a.Err }); err != nil {
+			return err
+		}
+		return <-result
+	case -1:
+		return ErrNotLeader
+	}
+	ctx, cancel := context.WithTimeout(ctx, forwardPatience)
+	defer cancel()
+	return n.askNode(ctx, leader, callMarker, m, nil)
+}
+
+// answerMarker writes a marker here, if this node leads.
+func (n *Node) answerMarker(ctx context.Context, body []byte) error {
+	var m markerCall
+	if err := json.Unmarshal(body, &m); err != nil {
 		return err
 	}
-	return <-result
+	p, err := n.PartitionByKey(m.Partition)
+	if err != nil {
+		return err
+	}
+	if leader, _ := p.Leader(); leader != n.id {
+		return ErrNotLeader
+	}
+	return n.tryMarker(ctx, m)
 }

@@ -67,6 +67,8 @@ type Stream struct {
 	Placement [][]Replica `json:"placement,omitempty"`
 	// Leaving are, by journal, copies that it is to lose, until its group counts on them no more.
 	Leaving [][]Replica `json:"leaving,omitempty"`
+	// Founders are, by journal, the nodes that its group was begun with, once Placement differs from it.
+	Founders [][]int32 `json:"founders,omitempty"`
 	// Births counts the copies that came after the first.
 	Births uint64 `json:"births,omitempty"`
 	// Starts are, by partition, the first offsets to be read where DeleteBefore was asked for.

@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// serving is what a leader has to know before it answers readers.
+type serving struct {
+	mu       sync.Mutex // held while the lead is verified
+	term     uint64     // of which an entry is known to be committed; guarded by mu
+	verified time.Time  // when the last round began that confirmed the lead in this term; guarded by mu
+}
+
+// serves says whether this member leads and an entry of its own term is committed: only then is all that earlier leaders
+// have acknowledged known to be committed here.
+func (g *Group) serves() bool {
+	if g.alone != nil {
+		return true
+	}
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	return g.servesLocked()
+}
+
+func (g *Group) servesLocked() bool {
+	if g.raft.State() != raft.Leader {
+		return false
+	}
+	term := g.raft.CurrentTerm()
+	if g.serving.term == term {
+		return true
+	}
+	commit := g.raft.CommitIndex()
+	var l raft.Log
+	if err := g.journal.GetLog(commit, &l); err != nil || l.Term != term || g.raft.State() != raft.Leader {
+		return false
+	}
+	g.journal.Commit(commit) // what earlier leaders have shown is not hidden again
+	g.serving.term, g.serving.verified = term, time.Time{}
+	return true
+}
+
+// confirm returns nil if this member leads and nobody else can have been elected meanwhile: a majority has answered a
+// round that began within a quarter of the election timeout.
+func (g *Group) confirm() error {
+	if g.alone != nil {
+		return nil
+	}
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if !g.servesLocked() {
+		return ErrNotLeader
+	}
+	now := time.Now()
+	if now.Sub(g.serving.verified) < g.o.Timeout/4 {
+		return nil
+	}
+	if err := g.await(g.raft.VerifyLeader()); err != nil {
+		return ErrNotLeader
+	}
+	g.serving.verified = now
+	return nil
+}

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// leadsEvery is how often a node looks what it leads; the others are told at changes, and each leadsAgain.
+	leadsEvery = 50 * time.Millisecond
+	leadsAgain = 2 * time.Second
+)
+
+// journalKey names a journal.
+type journalKey struct {
+	Stream  StreamID `json:"stream"`
+	Journal int32    `json:"journal"`
+}
+
+// lead is who leads a journal, as it said itself.
+type lead struct {
+	journalKey
+	Term   uint64  `json:"term"`
+	InSync []int32 `json:"in_sync,omitempty"`
+	node   int32
+}
+
+// leadsCall tells all that the caller leads.
+type leadsCall struct {
+	Leads []lead `json:"leads"`
+}
+
+// leadTable is what other nodes have said that they lead.
+type leadTable struct {
+	mu sync.Mutex
+	by map[journalKey]lead // guarded by mu
+}
+
+// heard takes over what a node says.
+func (t *leadTable) heard(from string, body []byte) error {
+	var c leadsCall
+	if err := strictJSON(body, &c); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(from, 10, 32)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[journalKey]lead{}
+	}
+	maps.DeleteFunc(t.by, func(_ journalKey, l lead) bool { return l.node == int32(id) })
+	for _, l := range c.Leads {
+		l.node = int32(id)
+		if old, ok := t.by[l.journalKey]; !ok || old.Term < l.Term {
+			t.by[l.journalKey] = l
+		}
+	}
+	return nil
+}
+
+func (t *leadTable) get(k journalKey) (lead, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, ok := t.by[k]
+	return l, ok
+}
+
+// tellLeads tells the other nodes what this one leads, and who watches partitions of new leaders, until the node closes.
+func (n *Node) tellLeads() {
+	var last []lead
+	at := time.Time{}
+	for pause(n.ctx, leadsEvery) {
+		now := n.ownLeads()
+		if reflect.DeepEqual(now, last) && time.Since(at) < leadsAgain {
+			continue
+		}
+		last, at = now, time.Now()
+		body, err := json.Marshal(leadsCall{Leads: now})
+		if err != nil {
+			panic(err) // there is nothing in it that has no JSON
+		}
+		var all sync.WaitGroup
+		for _, m := range n.meta.Members() {
+			if m.ID == n.id || !n.Up(m.ID) {
+				continue
+			}
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(n.ctx, time.Second)
+				defer cancel()
+				_ = n.callNode(ctx, m.ID, callLeads, body, nil) // it is told again soon
+			})
+		}
+		all.Wait()
+	}
+}
+
+// ownLeads is what this node leads, in the order of streams, and notes what has changed.
+func (n *Node) ownLeads() (all []lead) {
+	for _, s := range n.meta.Streams() {
+		l, err := n.live(s)
+		if err != nil {
+			continue
+		}
+		for _, h := range l.journals {
+			h.noteLeader()
+			if g := h.opened(); g != nil && g.serves() {
+				all = append(all, lead{journalKey: h.key(), Term: g.Term(), InSync: n.inSync(l, h, g)})
+			}
+		}
+	}
+	return all
+}
+
+// inSync are the replicas that have what this leader has, or nearly so.
+func (n *Node) inSync(l *liveStream, h *journalHandle, g *Group) (ids []int32) {
+	for _, r := range l.stream.replicas(h.number) {
+		if r.Node == n.id || n.Up(r.Node) && g.near(nodeName(r.Node)) {
+			ids = append(ids, r.Node)
+		}
+	}
+	return ids
+}
+
+func (h *journalHandle) key() journalKey { return journalKey{h.stream, h.number} }
+
+// leader is who leads the journal as known here, -1 if nobody is known, and its term.
+func (h *journalHandle) leader() (node int32, term uint64) {
+	node = -1
+	if g := h.opened(); g != nil {
+		for {
+			term = g.Term()
+			node = g.leaderNode()
+			if g.Term() == term {
+				break
+			}
+		}
+	}
+	if l, ok := h.node.leads.get(h.key()); ok && (l.Term > term || l.Term == term && node < 0) {
+		return l.node, l.Term
+	}
+	return node, term
+}
+
+// leaderOf is leader with an epoch that never goes back.
+func (h *journalHandle) leaderOf() (node int32, epoch int32) {
+	node, term := h.leader()
+	h.shownMu.Lock()
+	defer h.shownMu.Unlock()
+	if term < h.shown {
+		return -1, int32(h.shown)
+	}
+	h.shown = term
+	return node, int32(term)
+}
+
+// noteLeader wakes who watches the journal if another one leads it than when it was called last.
+func (h *journalHandle) noteLeader() {
+	node, term := h.leader()
+	h.shownMu.Lock()
+	defer h.shownMu.Unlock()
+	if h.seenNode == node && h.seenTerm == term {
+		return
+	}
+	h.seenNode, h.seenTerm = node, term
+	for w := range h.watchers {
+		select {
+		case w <- struct{}{}:
+		default: // it has to look anyway
+		}
+	}
+}
+
+// watch has changed get a value when the journal's leader changes.
+func (h *journalHandle) watch(changed chan<- struct{}) (stop func()) {
+	h.shownMu.Lock()
+	defer h.shownMu.Unlock()
+	if h.watchers == nil {
+		h.watchers = map[chan<- struct{}]struct{}{}
+	}
+	h.watchers[changed] = struct{}{}
+	return func() {
+		h.shownMu.Lock()
+		defer h.shownMu.Unlock()
+		delete(h.watchers, changed)
+	}
+}

@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+const (
+	// replicasEvery is how often a node looks after its replicas if nothing changes.
+	replicasEvery = time.Second
+	// openAtOnce is how many journals are opened at a time.
+	openAtOnce = 8
+)
+
+// journalGroupID is a journal's name in the transport.
+func journalGroupID(stream StreamID, journal int32) transport.GroupID {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint32(stream[:], uint32(journal)))
+	return transport.GroupID(sum[:16])
+}
+
+// serverID is a copy's name in its group: copies that a node has one after the other are different members.
+func (r Replica) serverID() raft.ServerID {
+	if r.Born == 0 {
+		return raft.ServerID(nodeName(r.Node))
+	}
+	return raft.ServerID(nodeName(r.Node) + "." + strconv.FormatUint(r.Born, 10))
+}
+
+func (r Replica) server(suffrage raft.ServerSuffrage) raft.Server {
+	return raft.Server{Suffrage: suffrage, ID: r.serverID(), Address: raft.ServerAddress(nodeName(r.Node))}
+}
+
+// keepReplicas opens the journals that this node is to have, and removes what it is not to have any more, until the node
+// closes.
+func (n *Node) keepReplicas() {
+	told := notices{}
+	for {
+		changed := n.meta.Changed()
+		n.tendReplicas(told)
+		select {
+		case <-changed:
+		case <-time.After(replicasEvery):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *Node) tendReplicas(told notices) {
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards told
+	room := make(chan struct{}, openAtOnce)
+	for _, s := range n.meta.known() {
+		if s.Deleting {
+			if err := n.remove(s); err != nil && n.ctx.Err() == nil {
+				n.logger.Error("a deleted stream could not be removed; trying again", "stream", s.Name, "error", err)
+			}
+			continue
+		}
+		l, err := n.live(s)
+		if err != nil {
+			continue // deleted, or the node is closing
+		}
+		for _, h := range l.journals {
+			room <- struct{}{}
+			all.Go(func() {
+				defer func() { <-room }()
+				err := n.tendReplica(l, h)
+				mu.Lock()
+				defer mu.Unlock()
+				if what := fmt.Sprint("replica ", h.stream, h.number); err == nil {
+					delete(told, what)
+				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
+					n.logger.Error("a replica of a journal is not in order; trying again", "stream", s.Name, "journal", h.number, "error", err)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// noteName is under which the node's file knows a journal.
+func (h *journalHandle) noteName() string { return fmt.Sprintf("%s/%d", h.stream, h.number) }
+
+// tendReplica makes one journal here what the metadata wants it to be.
+func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
+	s := l.stream
+	born, noted := n.file.get().Replicas[h.noteName()]
+	mine, has := find(s.replicas(h.number), n.id)
+	old, leaving := find(s.leaving(h.number), n.id)
+	want, wanted := mine, has
+	if leaving && (noted && born == old.Born || !noted && old.Born == 0) {
+		want, wanted = old, true // its group may still count on it
+	}
+	settled := false
+	select {
+	case <-n.ready:
+		settled = true
+	default: // what the metadata says may be old
+	}
+	switch {
+	case wanted && noted && born == want.Born:
+		return n.openReplica(l, h, want)
+	case !settled:
+		return nil
+	case noted:
+		return n.dropReplica(h)
+	case wanted:
+		return n.beginReplica(l, h, want)
+	}
+	return nil
+}
+
+// openReplica opens a copy that was begun, if it is not open.
+func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
+	if g := h.opened(); g != nil {
+		return n.lookAfter(l, h, g)
+	}
+	names, err := n.opts.FS.ReadDir(n.journalDir(h.stream, h.number))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(names) == 0 {
+		// Its votes are forgotten, and what it acknowledged: it is not to vote again as if it had never been.
+		if _, err := n.proposer.propose(n.ctx, command{ReplaceReplica: &replaceReplica{ID: h.stream, Journal: h.number, Replica: r}}); err != nil {
+			return err
+		}
+		n.logger.Error("the files of a journal are gone; another copy takes their place, from the other replicas", "stream", l.stream.Name, "journal", h.number)
+		return nil
+	}
+	return h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, nil, nil) })
+}
+
+// beginReplica makes a new copy. That it exists is noted before raft runs: a copy that votes is never forgotten. What is
+// in the directory already, as a crash came before the note, or as the node was alone, is taken over.
+func (n *Node) beginReplica(l *liveStream, h *journalHandle, r Replica) error {
+	var peers []raft.Server
+	if r.Born == 0 {
+		for _, node := range l.stream.founders(h.number) {
+			peers = append(peers, Replica{Node: node}.server(raft.Voter))
+		}
+	}
+	note := func() error {
+		return n.file.update(func(i *identity) {
+			if i.Replicas == nil {
+				i.Replicas = map[string]uint64{}
+			}
+			i.Replicas[h.noteName()] = r.Born
+		})
+	}
+	return h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, peers, note) })
+}
+
+// dropReplica removes a copy that nobody counts on any more.
+func (n *Node) dropReplica(h *journalHandle) error {
+	if err := h.end(); err != nil {
+		n.logger.Warn("closing a journal that is given up here", "dir", n.journalDir(h.stream, h.number), "error", err)
+	}
+	if err := removeAll(n.opts.FS, n.journalDir(h.stream, h.number)); err != nil {
+		return err
+	}
+	return n.file.update(func(i *identity) { delete(i.Replicas, h.noteName()) })
+}
+
+// lookAfter does what an open copy needs.
+func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *Group) error {
+	select {
+	case <-g.Done():
+		if errors.Is(g.Err(), ErrReopen) {
+			return h.end() // the next round opens it
+		}
+		return nil // Health tells of it
+	default:
+	}
+	for p, offset := range l.stream.Starts {
+		if l.stream.journalOf(p) != h.number {
+			continue
+		}
+		if low, end := g.Journal().Bounds(uint32(p)); low < offset && offset <= end {
+			if _, err := g.Journal().TrimBefore(uint32(p), offset); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// start opens the journal's group unless it is open.
+func (h *journalHandle) start(open func() (*Group, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.group != nil {
+		return nil
+	}
+	g, err := open()
+	if err == nil {
+		h.group = g
+	}
+	return err
+}
+
+// end closes the journal's group; it can be started again.
+func (h *journalHandle) end() error {
+	h.mu.Lock()
+	g := h.group
+	h.group = nil
+	h.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	return g.Close()
+}

@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// stewardEvery is how often a leader compares its groups with what they are to be, if nothing changes.
+const stewardEvery = 500 * time.Millisecond
+
+// SetReplicas says which nodes are to have a journal, the one that should lead it first. It returns when that is decided;
+// the copies move then: a new one gets everything before it counts, and an old one is given up only when all new ones
+// count.
+func (n *Node) SetReplicas(ctx context.Context, id StreamID, journal int32, nodes []int32) error {
+	if n.trans == nil {
+		return fmt.Errorf("%w: this node is alone", ErrInvalidReplication)
+	}
+	_, err := n.proposer.propose(ctx, command{PlaceJournal: &placeJournal{ID: id, Journal: journal, Nodes: nodes}})
+	return err
+}
+
+// steward brings the groups that this node leads to the members that they are to have, until the node closes.
+func (n *Node) steward() {
+	told := notices{}
+	for {
+		changed := n.meta.Changed()
+		for _, s := range n.meta.Streams() {
+			l, err := n.live(s)
+			if err != nil {
+				continue
+			}
+			for _, h := range l.journals {
+				what := fmt.Sprint("members ", h.stream, h.number)
+				if err := n.tendGroup(s, h); err == nil {
+					delete(told, what)
+				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
+					n.logger.Warn("the members of a journal's group could not be changed; trying again", "stream", s.Name, "journal", h.number, "error", err)
+				}
+			}
+		}
+		select {
+		case <-changed:
+		case <-time.After(stewardEvery):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// tendGroup takes the next step for one journal, if this node leads it.
+func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
+	g := h.opened()
+	if g == nil || !g.serves() {
+		return nil
+	}
+	servers, wanted := g.servers(), s.replicas(h.number)
+	in := func(r Replica) (raft.Server, bool) {
+		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == r.serverID() })
+		if i < 0 {
+			return raft.Server{}, false
+		}
+		return servers[i], true
+	}
+	complete := true
+	for _, r := range wanted {
+		server, there := in(r)
+		switch {
+		case there && server.Suffrage == raft.Voter:
+			continue
+		case there && g.near(nodeName(r.Node)):
+			return appendErr(g.await(g.raft.AddVoter(r.serverID(), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+		case there:
+			complete = false // it is getting what it lacks
+			continue
+		}
+		for _, old := range servers { // another copy that was on the same node
+			if string(old.Address) == nodeName(r.Node) {
+				return g.giveUp(old, wanted, n.id)
+			}
+		}
+		return appendErr(g.await(g.raft.AddNonvoter(r.serverID(), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+	}
+	if !complete {
+		return nil
+	}
+	for _, old := range servers {
+		if !slices.ContainsFunc(wanted, func(r Replica) bool { return r.serverID() == old.ID }) {
+			return g.giveUp(old, wanted, n.id)
+		}
+	}
+	for _, r := range s.leaving(h.number) {
+		if _, there := in(r); !there {
+			_, err := n.proposer.propose(n.ctx, command{DropReplica: &dropReplica{ID: h.stream, Journal: h.number, Replica: r}})
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp takes a member out. The leader hands over first, and its successor does it.
+func (g *Group) giveUp(old raft.Server, wanted []Replica, self int32) error {
+	if nodeID(old.Address) != self {
+		return appendErr(g.await(g.raft.RemoveServer(old.ID, 0, changeWithin)))
+	}
+	for _, r := range wanted {
+		if r.Node != self && g.near(nodeName(r.Node)) {
+			return appendErr(g.await(g.raft.LeadershipTransferToServer(r.serverID(), raft.ServerAddress(nodeName(r.Node)))))
+		}
+	}
+	return fmt.Errorf("no other member has what this leader has")
+}
