@@ -32,6 +32,7 @@ type Cluster struct {
 func Start(t testing.TB, n int, change ...func(*cluster.Options)) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, change: change}
+	t.TempDir() // the test's directories are removed in the place of the first one: after the nodes are closed
 	t.Cleanup(c.close)
 	for range n {
 		c.Add()
