@@ -290,12 +290,11 @@ func (l *life) survives(disk *vfs.Mem, p promises) error {
 		return fmt.Errorf("going on: %w", err)
 	}
 	for start, close := range []bool{false, true} { // after another cut, after a stop in order
-		if close {
-			if err := after.Close(); err != nil {
-				return err
-			}
-		} else {
+		if !close {
 			o.FS = disk.Crash(nil)
+		}
+		if err := after.Close(); err != nil {
+			return err
 		}
 		if err := open(); err != nil {
 			return fmt.Errorf("start %d: %w", start+2, err)

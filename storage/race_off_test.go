@@ -2,5 +2,5 @@
 
 package storage_test
 
-// raced: the race detector runs, which takes ten times as long. Tests of one goroutine then do less.
+// raced says that the race detector runs.
 const raced = false
