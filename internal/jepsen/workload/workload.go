@@ -88,14 +88,36 @@ func (w *Workload) Setup(ctx context.Context) error {
 	if w.o.Mode != "" {
 		configs = map[string]*string{"daybook.mode": &w.o.Mode}
 	}
-	return retry(ctx, "making the streams", func(ctx context.Context) error {
-		made, err := kadm.NewClient(c).CreateTopics(ctx, w.o.Partitions, w.o.Replicas, configs, plain, ledger)
+	a := kadm.NewClient(c)
+	err = retry(ctx, "making the streams", func(ctx context.Context) error {
+		made, err := a.CreateTopics(ctx, w.o.Partitions, w.o.Replicas, configs, plain, ledger)
 		if err != nil {
 			return err
 		}
 		for _, t := range made {
 			if t.Err != nil && !exists(t.Err) {
 				return fmt.Errorf("%s: %w: %s", t.Topic, t.Err, t.ErrMessage)
+			}
+		}
+		return nil
+	})
+	if err != nil || w.o.Replicas < 0 {
+		return err
+	}
+	// Faults of fewer replicas than were asked for would show nothing.
+	return retry(ctx, "looking for replicas", func(ctx context.Context) error {
+		topics, err := a.ListTopics(ctx, plain, ledger)
+		if err != nil {
+			return err
+		}
+		for _, t := range topics {
+			if len(t.Partitions) != int(w.o.Partitions) {
+				return fmt.Errorf("%s has %d partitions", t.Topic, len(t.Partitions))
+			}
+			for _, p := range t.Partitions {
+				if len(p.ISR) != int(w.o.Replicas) {
+					return fmt.Errorf("%s/%d has its records on nodes %v of %v", t.Topic, p.Partition, p.ISR, p.Replicas)
+				}
 			}
 		}
 		return nil
