@@ -16,8 +16,7 @@ const (
 	callMarker  uint8 = 3 // a markerCall, to who leads the journal
 	callLeads   uint8 = 4 // a leadsCall: what the caller leads
 	callStalled uint8 = 5 // the caller's disk does not answer: take over what it leads
-	callJournal uint8 = 6 // a journalCall, to who leads the journal
-	callSums    uint8 = 7 // a sumsCall: the checksums of sealed segments
+	callJournal uint8 = 6 // a transferCall, to who leads the journal
 )
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
@@ -39,6 +38,10 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		err = n.answerMarker(ctx, body)
 	case callLeads:
 		err = n.leads.heard(from, body)
+	case callStalled:
+		n.trans.Failover(from)
+	case callJournal:
+		err = n.answerJournal(body)
 	default:
 		err = fmt.Errorf("call of kind %d is not known to this node: it runs an older build", kind)
 	}

@@ -52,6 +52,7 @@ func (n *Node) lookAtStalls() {
 	if news != nil {
 		n.logger.Error("the disk does not answer: what waits for it waits", "op", string(news.Op), "file", news.Name,
 			"since", news.Since.Format(time.RFC3339), "for", time.Since(news.Since).Round(time.Millisecond))
+		n.stepAside()
 	}
 }
 
