@@ -261,7 +261,7 @@ func (r refused) Response() any { return nil }
 // complete waits for the proposals in their order and tells the callers.
 func (q *queue) complete(m *member) {
 	for p := range q.sent {
-		err := appendErr(m.await(p.future))
+		err := appendErr(p.wait(m))
 		p.withdraw()
 		q.answered()
 		for i, b := range p.Batches {
@@ -275,6 +275,14 @@ func (q *queue) complete(m *member) {
 			}
 		}
 	}
+}
+
+// wait waits for the outcome.
+func (p *sentProposal) wait(m *member) error {
+	if r, ok := p.future.(refused); ok {
+		return r.err
+	}
+	return m.await(p.future)
 }
 
 // answered notes that a proposal is no longer on its way: it is time for the next one, if any waits.
