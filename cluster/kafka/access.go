@@ -20,6 +20,9 @@ type Access struct {
 	// Mechanisms are the SASL mechanisms of which a client must log in by one; none
 	// if empty.
 	Mechanisms []string
+	// Tokens judges the tokens of clients that log in by OAUTHBEARER; it is needed where
+	// that is among Mechanisms.
+	Tokens TokenVerifier
 	// Reauthenticate is after how long a client must log in again (KIP-368); never if
 	// 0. A client that does not is cut off.
 	Reauthenticate time.Duration
@@ -33,8 +36,11 @@ type Access struct {
 
 func (a Access) check() error {
 	for _, m := range a.Mechanisms {
-		if !slices.Contains([]string{MechanismPlain, MechanismScramSHA256, MechanismScramSHA512}, m) {
+		if !slices.Contains([]string{MechanismPlain, MechanismScramSHA256, MechanismScramSHA512, MechanismOAuthBearer}, m) {
 			return fmt.Errorf("SASL mechanism %q is not known", m)
+		}
+		if m == MechanismOAuthBearer && a.Tokens == nil {
+			return fmt.Errorf("SASL mechanism %s: nothing judges the tokens", m)
 		}
 	}
 	if a.Advertised != "" {

@@ -33,7 +33,8 @@ type login struct {
 	exchange  exchange // nil while none is under way
 	raw       bool     // tokens come without a header (SaslHandshake version 0)
 	done      bool
-	failed    error // ends the connection once its answer is written
+	failed    error         // ends the connection once its answer is written
+	lifetime  time.Duration // of the last login; 0 where it does not end
 }
 
 // logIn answers requests one at a time until the client has logged in. Nothing but
@@ -121,7 +122,7 @@ func (s *Server) saslHandshake(c *call, req *kmsg.SASLHandshakeRequest) kmsg.Res
 		return resp
 	}
 	var err error
-	if l.exchange, err = s.newExchange(req.Mechanism, c.conn.access.Mechanisms); err != nil {
+	if l.exchange, err = s.newExchange(req.Mechanism, &c.conn.access); err != nil {
 		l.failed = err
 		resp.ErrorCode = kerr.UnsupportedSaslMechanism.Code
 		return resp
@@ -140,7 +141,7 @@ func (s *Server) saslAuthenticate(c *call, req *kmsg.SASLAuthenticateRequest) km
 	}
 	resp.SASLAuthBytes = answer
 	if c.conn.login.exchange == nil { // it is done
-		resp.SessionLifetimeMillis = c.conn.access.Reauthenticate.Milliseconds()
+		resp.SessionLifetimeMillis = c.conn.login.lifetime.Milliseconds()
 	}
 	return resp
 }
@@ -161,6 +162,9 @@ func (c *conn) token(ctx context.Context, token []byte) ([]byte, error) {
 	}
 	if err != nil {
 		l.failed = err
+		if refused, ok := errors.AsType[*refusedToken](err); ok {
+			l.failed = refused.reason // which is not the client's to know
+		}
 		return nil, fmt.Errorf("%w: %w", kerr.SaslAuthenticationFailed, err)
 	}
 	if !done {
@@ -169,9 +173,23 @@ func (c *conn) token(ctx context.Context, token []byte) ([]byte, error) {
 	if !l.done { // the first time nobody else reads it yet
 		c.who.principal = "User:" + l.exchange.user()
 	}
+	l.lifetime = c.lifetime(l.exchange.until())
 	l.exchange, l.raw, l.done = nil, false, true
-	if c.access.Reauthenticate > 0 {
-		c.expires.Store(time.Now().Add(c.access.Reauthenticate + loginGrace).UnixNano())
+	if l.lifetime > 0 {
+		c.expires.Store(time.Now().Add(l.lifetime + loginGrace).UnixNano())
 	}
 	return answer, nil
+}
+
+// lifetime is for how long a login holds that ends at a time, if any: not longer than the
+// listener says. 0 is for ever.
+func (c *conn) lifetime(until time.Time) time.Duration {
+	if until.IsZero() {
+		return c.access.Reauthenticate
+	}
+	left := max(time.Until(until), time.Millisecond)
+	if c.access.Reauthenticate > 0 {
+		return min(left, c.access.Reauthenticate)
+	}
+	return left
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/xdg-go/scram"
 )
@@ -20,15 +21,20 @@ type exchange interface {
 	step(ctx context.Context, token []byte) (answer []byte, done bool, err error)
 	// user is the name of who has logged in.
 	user() string
+	// until is when that ends by itself; zero where it does not.
+	until() time.Time
 }
 
 // newExchange begins a login by one of the mechanisms that a listener takes.
-func (s *Server) newExchange(mechanism string, offered []string) (exchange, error) {
-	if !slices.Contains(offered, mechanism) {
+func (s *Server) newExchange(mechanism string, access *Access) (exchange, error) {
+	if !slices.Contains(access.Mechanisms, mechanism) {
 		return nil, fmt.Errorf("mechanism %q is not offered", mechanism)
 	}
-	if mechanism == MechanismPlain {
+	switch mechanism {
+	case MechanismPlain:
 		return &plainExchange{server: s}, nil
+	case MechanismOAuthBearer:
+		return &bearerExchange{tokens: access.Tokens}, nil
 	}
 	h, ok := findScram(func(h scramHash) bool { return h.name == mechanism })
 	if !ok {
@@ -63,6 +69,8 @@ func (e *scramExchange) step(_ context.Context, token []byte) ([]byte, bool, err
 
 func (e *scramExchange) user() string { return e.conversation.Username() }
 
+func (e *scramExchange) until() time.Time { return time.Time{} }
+
 // plainExchange is a login by a password that the client sends (RFC 4616).
 type plainExchange struct {
 	server *Server
@@ -94,3 +102,5 @@ func (e *plainExchange) step(ctx context.Context, token []byte) ([]byte, bool, e
 }
 
 func (e *plainExchange) user() string { return e.name }
+
+func (e *plainExchange) until() time.Time { return time.Time{} }

@@ -23,6 +23,7 @@ const (
 	MechanismPlain       = "PLAIN"
 	MechanismScramSHA256 = "SCRAM-SHA-256"
 	MechanismScramSHA512 = "SCRAM-SHA-512"
+	MechanismOAuthBearer = "OAUTHBEARER"
 )
 
 // Bounds of the iterations of a credential: Kafka's. Fewer are guessed too easily,

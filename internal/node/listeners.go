@@ -60,6 +60,13 @@ func openListener(c *ListenerConfig, log *slog.Logger) (listener, error) {
 		}
 		access.TLS = config
 	}
+	if c.OAuth != nil {
+		verifier, err := c.OAuth.verifier(log)
+		if err != nil {
+			return listener{}, fmt.Errorf("%w: listener %s: oauth: %w", ErrConfig, c.Address, err)
+		}
+		access.Tokens = verifier
+	}
 	l, err := net.Listen("tcp", c.Address)
 	if err != nil {
 		return listener{}, fmt.Errorf("%w: --kafka: %w", ErrEnvironment, err)
@@ -77,8 +84,8 @@ func warnOfListener(c *ListenerConfig, log *slog.Logger) {
 		log.Warn("ANYBODY who reaches this address can read, change and delete everything here: give the listener `sasl`, or `tls` with client certificates", "address", c.Address)
 	}
 	for _, m := range c.mechanisms() {
-		if m == kafka.MechanismPlain && c.TLS == nil {
-			log.Warn("passwords cross the network as they are: give the listener `tls`, or let clients log in by scram-sha-512 only", "address", c.Address)
+		if (m == kafka.MechanismPlain || m == kafka.MechanismOAuthBearer) && c.TLS == nil {
+			log.Warn("passwords or tokens cross the network as they are: give the listener `tls`, or let clients log in by scram-sha-512 only", "address", c.Address)
 		}
 	}
 }

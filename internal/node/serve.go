@@ -105,7 +105,7 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	page, err := admin.New(admin.Options{
 		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), notYet(&prepared)) },
 		Status:     func() any { return s.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}},
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,6 +106,7 @@ type ListenerConfig struct {
 	Address        string
 	Advertise      string
 	SASL           []string
+	OAuth          *ListenerOAuth
 	Reauthenticate time.Duration
 	TLS            *ListenerTLS
 }
@@ -114,8 +116,9 @@ func (l *ListenerConfig) Fields(d *configs.Fields) {
 	d.String(&l.Address, "address", "", "Address to listen on, host:port.", configs.Required, configs.HostPort)
 	d.String(&l.Advertise, "advertise", "", "Address that clients are told to use, where it differs, host:port.", addressOrNone)
 	d.String(&l.Name, "name", "", "Name of the listener. In a cluster clients are told the addresses of the other nodes' listeners of the same name. Empty is its place in the list: 1, 2, ...")
-	d.Strings(&l.SASL, "sasl", nil, "Ways to log in, of which a client must take one: plain, scram-sha-256, scram-sha-512. Empty asks nobody to log in.",
-		configs.Pattern("plain|scram-sha-256|scram-sha-512", "plain, scram-sha-256 or scram-sha-512"))
+	d.Strings(&l.SASL, "sasl", nil, "Ways to log in, of which a client must take one: plain, scram-sha-256, scram-sha-512, oauthbearer. Empty asks nobody to log in.",
+		configs.Pattern("plain|scram-sha-256|scram-sha-512|oauthbearer", "plain, scram-sha-256, scram-sha-512 or oauthbearer"))
+	configs.Optional(d, &l.OAuth, "oauth", "Which tokens log a client in, by `sasl: [oauthbearer]`. A login ends with its token; clients bring a new one by themselves.")
 	d.Duration(&l.Reauthenticate, "reauthenticate", 0, "After how long a client must log in again; clients do so by themselves. 0s is never: a deleted user then stays until it disconnects.")
 	configs.Optional(d, &l.TLS, "tls", "Encryption of the connections; none where this is missing.")
 }
@@ -127,6 +130,9 @@ func (l *ListenerConfig) Check(at *configs.At) {
 	}
 	if l.Reauthenticate != 0 && l.Reauthenticate < time.Second {
 		at.Errorf("reauthenticate", "must be at least 1s")
+	}
+	if slices.Contains(l.SASL, "oauthbearer") != (l.OAuth != nil) {
+		at.Errorf("oauth", "`oauth` and `sasl: [oauthbearer]` go together")
 	}
 }
 

@@ -40,6 +40,11 @@ func TestBadServerFilesSayWhatIsWrong(t *testing.T) {
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\"}]\nport: 1\n", "4:1: port"},
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\"}, {address: \"a:1\"}]\n", "listeners[1].address: a:1 stands twice"},
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [gssapi]}]\n", "listeners[0].sasl"},
+		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [oauthbearer]}]\n", "`oauth` and `sasl: [oauthbearer]` go together"},
+		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [oauthbearer], oauth: {keys: k, issuer: i}}]\n", "audience: is missing"},
+		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [oauthbearer], oauth: {algorithm: HS256, keys: k, issuer: i, audience: a}}]\n", "HS256 signs with a `secret`"},
+		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [oauthbearer], oauth: {algorithm: none, keys: k, issuer: i, audience: a}}]\n", "oauth.algorithm"},
+		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", sasl: [oauthbearer], oauth: {issuer: i, audience: a}}]\n", "RS256 signs with `keys`"},
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", reauthenticate: 1h}]\n", "has no effect without `sasl`"},
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", tls: {cert: c}}]\n", "needs both `cert` and `key`"},
 		{"version: 1\ndata: d\nlisteners: [{address: \"a:1\", tls: {cert: c, key: k, client_auth: required}}]\n", "go together"},
@@ -62,6 +67,7 @@ func TestBadServerFilesSayWhatIsWrong(t *testing.T) {
 // secured is a server of a file, which runs in the test's process.
 type secured struct {
 	addr, ca string
+	http     string // its address for /metrics
 	log      *lockedBuffer
 }
 
@@ -97,11 +103,11 @@ func startSecured(t *testing.T, host, more string) secured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := secured{addr: "127.0.0.1:" + port, ca: cert, log: &lockedBuffer{}}
+	s := secured{addr: "127.0.0.1:" + port, ca: cert, http: freeAddress(t), log: &lockedBuffer{}}
 	file := filepath.Join(dir, "server.yaml")
 	text := fmt.Sprintf(`version: 1
 data: %[1]s/data
-http: ""
+http: %[6]s
 listeners:
   - address: "%[2]s:%[3]s"
     advertise: 127.0.0.1:%[3]s
@@ -110,7 +116,7 @@ users:
   - {name: admin, password: {file: %[5]s}}
   - {name: ann, password: {file: %[5]s}}
 authorization: {super_users: [admin]}
-`, dir, host, port, fmt.Sprintf(more, cert, key), password)
+`, dir, host, port, fmt.Sprintf(more, cert, key), password, s.http)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +242,7 @@ func TestOpenListenersAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]string{
 		"    tls: {cert: %s, key: %s}":                    "ANYBODY",
-		"    sasl: [plain] # %s %s":                       "passwords cross the network",
+		"    sasl: [plain] # %s %s":                       "passwords or tokens cross the network",
 		"    sasl: [scram-sha-512] # %s %s":               "",
 		"    tls: {cert: %s, key: %s}\n    sasl: [plain]": "",
 	} {
