@@ -26,20 +26,11 @@ func TestOneNodeCoordinates(t *testing.T) {
 	if err := adm.CommitAllOffsets(t.Context(), "g", offsetsOf("t", 0, 7)); err != nil {
 		t.Fatal(err)
 	}
-	at := ps.Controller()
-	for i, node := range ps.Nodes() {
-		req := kmsg.NewPtrOffsetFetchRequest()
-		g := kmsg.NewOffsetFetchRequestGroup()
-		g.Group = "g"
-		req.Groups = append(req.Groups, g)
-		got := requestAt(t, c.Broker(int(node.ID())), req).(*kmsg.OffsetFetchResponse).Groups[0]
-		if want := int16(0); i == at && (got.ErrorCode != want || len(got.Topics) != 1 || got.Topics[0].Partitions[0].Offset != 7) {
-			t.Errorf("the coordinator answers %+v", got)
-		}
-		if want := kerr.NotCoordinator.Code; i != at && got.ErrorCode != want {
-			t.Errorf("node %d answers error %d, want %d", node.ID(), got.ErrorCode, want)
-		}
-	}
+	at := -1
+	eventually(t, "one node answers for the group", func() error { // another may be elected at any time
+		at = ps.Controller()
+		return onlyOneAnswers(t, ps, c, at)
+	})
 	ps.down(at)
 	eventually(t, "the offset is there under the next coordinator", func() error {
 		// A client that knows the former one goes on dialing it until it asks for metadata.
@@ -52,6 +43,26 @@ func TestOneNodeCoordinates(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// onlyOneAnswers checks that the node at a place has the group's offset, and that the
+// others refuse.
+func onlyOneAnswers(t *testing.T, ps *peers, c *kgo.Client, at int) error {
+	t.Helper()
+	for i, node := range ps.Nodes() {
+		req := kmsg.NewPtrOffsetFetchRequest()
+		g := kmsg.NewOffsetFetchRequestGroup()
+		g.Group = "g"
+		req.Groups = append(req.Groups, g)
+		got := requestAt(t, c.Broker(int(node.ID())), req).(*kmsg.OffsetFetchResponse).Groups[0]
+		switch {
+		case i == at && (got.ErrorCode != 0 || len(got.Topics) != 1 || got.Topics[0].Partitions[0].Offset != 7):
+			return fmt.Errorf("the coordinator answers %+v", got)
+		case i != at && got.ErrorCode != kerr.NotCoordinator.Code:
+			return fmt.Errorf("node %d answers error %d, want %d", node.ID(), got.ErrorCode, kerr.NotCoordinator.Code)
+		}
+	}
+	return nil
 }
 
 // Users and ACLs are the cluster's: what is told to one node holds on all.

@@ -167,7 +167,7 @@ func produce(t *testing.T, c *kgo.Client, records ...*kgo.Record) []*kgo.Record 
 // consume polls until it has n records.
 func consume(t *testing.T, c *kgo.Client, n int) []*kgo.Record {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []*kgo.Record
 	for len(got) < n {
@@ -196,7 +196,7 @@ func numbered(topic string, n int) []*kgo.Record {
 func eventually(t *testing.T, what string, ok func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if err = ok(); err == nil {
 			return
 		}

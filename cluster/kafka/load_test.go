@@ -150,7 +150,7 @@ func (l *load) transactions(ctx context.Context) transactions {
 func (l *load) checkTransactions() {
 	txns := l.txns
 	reader := l.client(kgo.ConsumeTopics("txn"), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	ctx, cancel := context.WithTimeout(l.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
 	defer cancel()
 	next, inside := 0, 0
 	var seen []int
