@@ -24,7 +24,7 @@ type Options struct {
 	Racks []string
 	// Replicas is how many each stream has; 0 leaves it to the journal.
 	Replicas int16
-	// Mode is the streams' daybook.mode; empty leaves it to the journal.
+	// Mode is the streams' daybook.durability; empty leaves it to the journal.
 	Mode string
 	// Partitions is how many each of the two streams has; 3 by default.
 	Partitions int32
@@ -86,7 +86,7 @@ func (w *Workload) Setup(ctx context.Context) error {
 	defer c.Close()
 	var configs map[string]*string
 	if w.o.Mode != "" {
-		configs = map[string]*string{"daybook.mode": &w.o.Mode}
+		configs = map[string]*string{"daybook.durability": &w.o.Mode}
 	}
 	a := kadm.NewClient(c)
 	err = retry(ctx, "making the streams", func(ctx context.Context) error {
@@ -199,6 +199,7 @@ func (w *Workload) drawRack(l *lot) string {
 func retry(ctx context.Context, what string, f func(context.Context) error) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	var last error // of the tries that ctx did not cut short
 	for {
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		err := f(short)
@@ -206,9 +207,12 @@ func retry(ctx context.Context, what string, f func(context.Context) error) erro
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
+			return fmt.Errorf("%s: %w: %w", what, ctx.Err(), errors.Join(last, err))
 		case <-tick.C:
 		}
 	}
