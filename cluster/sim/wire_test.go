@@ -1,0 +1,355 @@
+package sim_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+const (
+	rpcTimeout = time.Second
+	// wireQueue bounds what waits for raft, and a pipeline.
+	wireQueue = 64
+)
+
+var (
+	errLost   = errors.New("no answer came")
+	errClosed = errors.New("the member is closed")
+)
+
+// host is a process on the network: its members of groups, by the group's name.
+type host struct {
+	id       string
+	gone     chan struct{} // closed when the process dies
+	listener *listener     // with the real transport
+	mu       sync.Mutex    // guards wires
+	wires    map[string]*wire
+}
+
+// wire is the transport of one member, with messages of its own: each may be lost, late, doubled, or behind one that was
+// sent later. A message is for the process that ran when it was sent, as on a connection.
+type wire struct {
+	n     *network
+	h     *host
+	group string
+	rpcs  chan raft.RPC
+	end   chan struct{} // closed by Close
+
+	once      sync.Once
+	heartbeat atomic.Pointer[func(raft.RPC)]
+	journal   atomic.Pointer[transport.Journal]
+	term      atomic.Uint64 // the highest that raft has answered with
+}
+
+var (
+	_ raft.Transport   = (*wire)(nil)
+	_ raft.WithPreVote = (*wire)(nil)
+	_ raft.WithClose   = (*wire)(nil)
+)
+
+// wire gives the process the transport of a group.
+func (n *network) wire(h *host, group string) *wire {
+	w := &wire{n: n, h: h, group: group, rpcs: make(chan raft.RPC, wireQueue), end: make(chan struct{})}
+	h.mu.Lock()
+	h.wires[group] = w
+	h.mu.Unlock()
+	return w
+}
+
+// attach makes a process the one that is reached under id.
+func (n *network) attach(id string) *host {
+	h := &host{id: id, gone: make(chan struct{}), wires: map[string]*wire{}}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hosts[id] = h
+	return h
+}
+
+// detach ends a process. Its kernel resets its connections, unless the power is gone too.
+func (n *network) detach(h *host, power bool) {
+	n.mu.Lock()
+	delete(n.hosts, h.id)
+	n.off[h.id] = !power
+	close(h.gone)
+	if h.listener != nil {
+		_ = h.listener.Close() // it has no errors
+	}
+	all := n.pairs[h.id]
+	if power {
+		delete(n.pairs, h.id)
+	}
+	n.mu.Unlock()
+	for _, p := range all {
+		if power {
+			p.reset()
+		} else {
+			p.lose()
+		}
+	}
+}
+
+// boot gives a machine power: it does not know the connections from before, and says so.
+func (n *network) boot(id string) {
+	n.mu.Lock()
+	n.off[id] = false
+	all := n.pairs[id]
+	delete(n.pairs, id)
+	n.mu.Unlock()
+	for _, p := range all {
+		p.reset()
+	}
+}
+
+// resetAll ends the connections of a machine.
+func (n *network) resetAll(id string) {
+	n.mu.Lock()
+	all := n.pairs[id]
+	off := n.off[id]
+	n.mu.Unlock()
+	for _, p := range all {
+		if !off {
+			p.reset()
+		}
+	}
+}
+
+// at returns the member of a group that runs on a machine now.
+func (n *network) at(id, group string) *wire {
+	n.mu.Lock()
+	h := n.hosts[id]
+	n.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.wires[group]
+}
+
+// Bind is called by the group.
+func (w *wire) Bind(j transport.Journal, _ raft.ServerID, _ func() []raft.Server) {
+	w.journal.Store(&j)
+}
+
+// Consumer implements raft.Transport.
+func (w *wire) Consumer() <-chan raft.RPC { return w.rpcs }
+
+// LocalAddr implements raft.Transport.
+func (w *wire) LocalAddr() raft.ServerAddress { return raft.ServerAddress(w.h.id) }
+
+// EncodePeer implements raft.Transport.
+func (w *wire) EncodePeer(_ raft.ServerID, a raft.ServerAddress) []byte { return []byte(a) }
+
+// DecodePeer implements raft.Transport.
+func (w *wire) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
+
+// SetHeartbeatHandler implements raft.Transport.
+func (w *wire) SetHeartbeatHandler(f func(raft.RPC)) { w.heartbeat.Store(&f) }
+
+// Close implements raft.WithClose.
+func (w *wire) Close() error {
+	w.once.Do(func() { close(w.end) })
+	return nil
+}
+
+// message is a request on its way.
+type message struct {
+	from, to *wire
+	command  any    // without entries
+	frames   []byte // of the entries
+	data     []byte // of a snapshot
+	answers  chan<- raft.RPCResponse
+}
+
+// send lets a message go its way, as often as the network likes.
+func (w *wire) send(target raft.ServerAddress, m message, twice, inOrder bool) {
+	m.from, m.to = w, w.n.at(string(target), w.group)
+	for _, d := range w.n.fates(w.h.id, string(target), twice, inOrder) {
+		w.n.running.Go(func() { m.carry(d, string(target)) })
+	}
+}
+
+// carry brings a message to the other member, and its answer back.
+func (m message) carry(d time.Duration, target string) {
+	n := m.from.n
+	if !n.pass(m.from.h.id, target, d, m.from.h.gone) || m.to == nil {
+		return
+	}
+	resp, ok := m.to.take(m)
+	if !ok {
+		return
+	}
+	for _, d := range n.fates(target, m.from.h.id, false, false) {
+		if n.pass(target, m.from.h.id, d, m.to.h.gone) {
+			m.answers <- resp // there is room for all that can come
+		}
+	}
+}
+
+// take gives a message to raft and waits for the answer.
+func (w *wire) take(m message) (raft.RPCResponse, bool) {
+	resp := make(chan raft.RPCResponse, 1)
+	rpc := raft.RPC{RespChan: resp}
+	switch c := m.command.(type) {
+	case *raft.AppendEntriesRequest:
+		r := *c
+		if len(m.frames) > 0 {
+			j := w.journal.Load()
+			if j == nil {
+				return raft.RPCResponse{}, false
+			}
+			var err error
+			if r.Entries, err = (*j).Received(bytes.Clone(m.frames), r.PrevLogEntry+1); err != nil {
+				return raft.RPCResponse{Error: err}, true
+			}
+		}
+		rpc.Command = &r
+		if h := w.heartbeat.Load(); h != nil && isHeartbeat(&r) && r.Term <= w.term.Load() {
+			select {
+			case <-w.end:
+				return raft.RPCResponse{}, false
+			default:
+			}
+			(*h)(rpc)
+			return w.await(resp)
+		}
+	case *raft.RequestVoteRequest:
+		r := *c
+		rpc.Command = &r
+	case *raft.RequestPreVoteRequest:
+		r := *c
+		rpc.Command = &r
+	case *raft.InstallSnapshotRequest:
+		r := *c
+		rpc.Command, rpc.Reader = &r, bytes.NewReader(m.data)
+	case *raft.TimeoutNowRequest:
+		r := *c
+		rpc.Command = &r
+	}
+	select {
+	case w.rpcs <- rpc:
+	case <-w.end:
+		return raft.RPCResponse{}, false
+	case <-time.After(rpcTimeout):
+		return raft.RPCResponse{}, false
+	}
+	return w.await(resp)
+}
+
+func (w *wire) await(resp chan raft.RPCResponse) (raft.RPCResponse, bool) {
+	select {
+	case r := <-resp:
+		if a, ok := r.Response.(*raft.AppendEntriesResponse); ok {
+			for old := w.term.Load(); old < a.Term && !w.term.CompareAndSwap(old, a.Term); old = w.term.Load() {
+			}
+		}
+		return r, true
+	case <-w.end:
+		return raft.RPCResponse{}, false
+	}
+}
+
+func isHeartbeat(a *raft.AppendEntriesRequest) bool {
+	return a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 && a.LeaderCommitIndex == 0
+}
+
+// ask sends a request and waits for the first answer.
+func (w *wire) ask(target raft.ServerAddress, m message, twice bool) (any, error) {
+	answers := make(chan raft.RPCResponse, 2)
+	m.answers = answers
+	w.send(target, m, twice, false)
+	t := time.NewTimer(rpcTimeout)
+	defer t.Stop()
+	select {
+	case r := <-answers:
+		return r.Response, r.Error
+	case <-t.C:
+		return nil, errLost
+	case <-w.end:
+		return nil, errClosed
+	}
+}
+
+// RequestVote implements raft.Transport.
+func (w *wire) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	r, err := w.ask(target, message{command: args}, true)
+	if err == nil {
+		*resp = *r.(*raft.RequestVoteResponse)
+	}
+	return err
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (w *wire) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	r, err := w.ask(target, message{command: args}, true)
+	if err == nil {
+		*resp = *r.(*raft.RequestPreVoteResponse)
+	}
+	return err
+}
+
+// TimeoutNow implements raft.Transport.
+func (w *wire) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	r, err := w.ask(target, message{command: args}, false)
+	if err == nil {
+		*resp = *r.(*raft.TimeoutNowResponse)
+	}
+	return err
+}
+
+// InstallSnapshot implements raft.Transport.
+func (w *wire) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	all, err := io.ReadAll(data)
+	if err != nil {
+		return err
+	}
+	r, err := w.ask(target, message{command: args, data: all}, false)
+	if err == nil {
+		*resp = *r.(*raft.InstallSnapshotResponse)
+	}
+	return err
+}
+
+// AppendEntries implements raft.Transport.
+func (w *wire) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	m, err := w.pack(args)
+	if err != nil {
+		return err
+	}
+	r, err := w.ask(target, m, true)
+	if err == nil {
+		*resp = *r.(*raft.AppendEntriesResponse)
+	}
+	return err
+}
+
+// pack makes a message of an append: the entries travel as frames.
+func (w *wire) pack(args *raft.AppendEntriesRequest) (message, error) {
+	r := *args
+	r.Entries = nil
+	m := message{command: &r}
+	for rest := args.Entries; len(rest) > 0; {
+		j := w.journal.Load()
+		if j == nil {
+			return m, errClosed
+		}
+		f, err := (*j).Frames(rest, 1<<20)
+		if err != nil {
+			return m, fmt.Errorf("reading the frame of entry %d to send it: %w", rest[0].Index, err)
+		}
+		for _, p := range f.Pieces {
+			m.frames = append(m.frames, p...)
+		}
+		rest = rest[f.Count:]
+		f.Release()
+	}
+	return m, nil
+}
