@@ -71,6 +71,7 @@ type Node struct {
 	cache       *storage.Cache
 	strays      []string
 	disk        *disk
+	answering   chan struct{} // closed when calls of other nodes may be answered: all above is set
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -107,6 +108,8 @@ func Open(opts Options) (*Node, error) {
 		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
+
+		answering: make(chan struct{}),
 	}
 	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
@@ -147,6 +150,7 @@ func (n *Node) open() error {
 	if err := n.disk.measure(); err != nil {
 		return err
 	}
+	close(n.answering)
 	if n.trans == nil {
 		return n.runAlone()
 	}

@@ -25,8 +25,14 @@ type callAnswer struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// handle answers the calls of other nodes.
+// handle answers the calls of other nodes. Those that come while this one still opens wait: others call it as soon as
+// it can be reached, as they did before it was restarted.
 func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte) ([]byte, error) {
+	select {
+	case <-n.answering:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	var value any
 	var err error
 	switch kind {
