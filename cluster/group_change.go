@@ -8,21 +8,21 @@ import (
 
 // AddNonvoter adds a member that gets the log and has no vote. A voter stays one. Only the leader can.
 func (m *member) AddNonvoter(id, address string, timeout time.Duration) error {
-	return appendErr(m.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout).Error())
+	return appendErr(m.await(m.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
 }
 
 // TransferTo hands the lead to a voter once it has the whole log, and returns when it was told to stand; "" is the
 // voter that has most. Appends are refused with ErrNotLeader meanwhile. Only the leader can.
 func (m *member) TransferTo(id string) error {
 	if id == "" {
-		return appendErr(m.raft.LeadershipTransfer().Error())
+		return appendErr(m.await(m.raft.LeadershipTransfer()))
 	}
-	return appendErr(m.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)).Error())
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))))
 }
 
 // DemoteVoter takes a member's vote. Only the leader can.
 func (m *member) DemoteVoter(id string, timeout time.Duration) error {
-	return appendErr(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout).Error())
+	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
 }
 
 // nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.

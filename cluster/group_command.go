@@ -103,7 +103,7 @@ func (g *FSMGroup) Barrier(ctx context.Context) error {
 
 // Snapshot takes a snapshot now. It is not needed in the normal course.
 func (g *FSMGroup) Snapshot() error {
-	err := g.raft.Snapshot().Error()
+	err := g.await(g.raft.Snapshot())
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}

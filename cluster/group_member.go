@@ -248,12 +248,12 @@ func (m *member) servers() []raft.Server {
 
 // AddVoter makes another member a voter, or adds it as one. Only the leader can.
 func (m *member) AddVoter(id, address string, timeout time.Duration) error {
-	return appendErr(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout).Error())
+	return appendErr(m.await(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
 }
 
 // RemoveMember takes a member out. Only the leader can.
 func (m *member) RemoveMember(id string, timeout time.Duration) error {
-	return appendErr(m.raft.RemoveServer(raft.ServerID(id), 0, timeout).Error())
+	return appendErr(m.await(m.raft.RemoveServer(raft.ServerID(id), 0, timeout)))
 }
 
 // Journal is the group's log: reads of a [Group] go there.
