@@ -89,3 +89,22 @@ func TestOneNodeKeepsItsPromisesUnderFaults(t *testing.T) {
 	t.Parallel()
 	try(t, jepsen.Trial{Name: "one", Nodes: 1})
 }
+
+func TestThreeNodesKeepTheirPromisesUnderFaults(t *testing.T) {
+	t.Parallel()
+	try(t, jepsen.Trial{Name: "three", Nodes: 3})
+}
+
+// TestTheRecipeThatSplitNATSDoesNotSplit runs it from one node on or, in long runs, from each.
+func TestTheRecipeThatSplitNATSDoesNotSplit(t *testing.T) {
+	t.Parallel()
+	for i := range min(len(seeds(t)), 5) {
+		r, err := jepsen.Trial{Name: "usurp", Nodes: 5, Seed: uint64(i + 1), Binary: binaryPath, Script: jepsen.Usurp(i + 1)}.Run(t.Context())
+		if r != nil {
+			t.Log(r.Counts())
+		}
+		if err != nil {
+			t.Errorf("from node %d on: %v", i+1, err)
+		}
+	}
+}
