@@ -168,29 +168,29 @@ func TestASinkThatCannotOpenIsBehind(t *testing.T) {
 	<-ended
 }
 
-// TestRivalSourceIsFenced runs one source in two workers: the one that was there before
-// stops, and nothing is lost or doubled.
+// TestRivalSourceIsFenced runs one source in a worker and in a batch run, which waits for no
+// turn: one of them stops, and nothing is lost or doubled.
 func TestRivalSourceIsFenced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	start := func() (*pipeline.Worker, chan error) {
-		w := worker(t, sourceFile(script{run: endless}), open(t, c, remote), pipeline.WorkerOptions{})
+	start := func(once bool) (*pipeline.Worker, chan error) {
+		w := worker(t, sourceFile(script{run: endless}), open(t, c, remote), pipeline.WorkerOptions{Once: once})
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		return w, ended
 	}
-	first, firstEnded := start()
+	first, firstEnded := start(false)
 	eventually(t, "the first appends", func() bool { return first.Status().Sources[0].Records > 20 })
-	second, secondEnded := start()
+	second, secondEnded := start(true)
 	var stopped error
 	select {
 	case stopped = <-firstEnded:
 	case stopped = <-secondEnded:
 		second, secondEnded = first, firstEnded
-	case <-time.After(40 * time.Second):
-		t.Fatal("neither of two workers with the same source stops")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("neither of two runs of the same source stops")
 	}
 	var stop *pipeline.StopError
 	if !errors.As(stopped, &stop) || stop.Code != "source-fenced" {
