@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -33,12 +34,14 @@ type emitter struct {
 
 	// turn holds a token while records are emitted or a transaction ends, which may take
 	// for as long as the journal is silent: take it by take, which ctx ends.
-	turn chan struct{}
+	// parts and runs are used by who has it.
+	turn  chan struct{}
+	parts *partitioner
+	runs  runs
 	// mu keeps the order of stamps that of appends. It is taken before flight.mu, and never
 	// held while the journal is waited for: the status takes it.
-	mu    sync.Mutex
-	parts *partitioner
-	seen  seen
+	mu   sync.Mutex
+	seen seen
 }
 
 var _ Emitter = (*emitter)(nil)
@@ -50,25 +53,37 @@ func (e *emitter) Emit(ctx context.Context, records []Record, resume Position) e
 		if err := e.flight.room(ctx, maxInFlight); err != nil {
 			return err
 		}
-		n, bytes := spanOf(records)
-		last := n == len(records)
-		at := Position("")
-		if last {
-			at = resume
-		}
-		if err := e.take(ctx); err != nil {
+		n, err := e.emitSome(ctx, records, resume)
+		if err != nil {
 			return err
 		}
-		e.emit(records[:n], bytes, at)
-		e.pass()
-		if e.commit != nil {
-			e.commit.grown(bytes)
-		}
-		if last {
+		if n == len(records) {
 			return e.anchor(ctx, resume)
 		}
 		records = records[n:]
 	}
+}
+
+// emitSome emits the first of the records, and the position with the last of them.
+func (e *emitter) emitSome(ctx context.Context, records []Record, resume Position) (n int, err error) {
+	if err := e.take(ctx); err != nil {
+		return 0, err
+	}
+	defer e.pass()
+	n, bytes, apart := e.runs.next(e.parts, records, e.runs.affordable(time.Now()))
+	if apart {
+		if err := e.runs.end(ctx, e.client.Flush); err != nil {
+			return 0, err
+		}
+	}
+	if n < len(records) {
+		resume = ""
+	}
+	e.emit(records[:n], bytes, resume)
+	if e.commit != nil {
+		e.commit.grown(bytes)
+	}
+	return n, nil
 }
 
 // anchor waits, on the first run of a source, until its first position is kept.
@@ -85,15 +100,6 @@ func (e *emitter) anchor(ctx context.Context, resume Position) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// spanOf returns how many of the records make one span.
-func spanOf(records []Record) (n int, bytes int64) {
-	for n < len(records) && bytes < maxSpan {
-		bytes += records[n].size()
-		n++
-	}
-	return n, bytes
 }
 
 // take waits for the turn to emit, or to end a transaction.
@@ -155,7 +161,6 @@ func (e *emitter) stamp(records []Record) []Record {
 			continue
 		}
 		r.Stream, r.Source, r.Stamp = e.stream.Name, e.source, stamp+int64(i)
-		r.Partition = e.parts.choose(&r)
 		records[i].Stamp = r.Stamp
 		limit := max(e.limit-int(r.size())+len(r.Value), 1<<10)
 		if len(r.Value) <= limit {
