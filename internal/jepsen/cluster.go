@@ -5,7 +5,6 @@ package jepsen
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/daybook-data/daybook/internal/jepsen/lab"
@@ -143,13 +142,4 @@ func (c *Cluster) close() {
 	for n := range c.each() {
 		c.excuse(n)
 	}
-}
-
-// logTail is the end of what a node's servers printed.
-func (c *Cluster) logTail(n, most int) string {
-	data, err := os.ReadFile(c.lab.Machine(n).Log())
-	if err != nil {
-		return err.Error()
-	}
-	return string(data[max(0, len(data)-most):])
 }

@@ -82,6 +82,12 @@ func try(t *testing.T, trial jepsen.Trial) {
 		if err != nil {
 			t.Fatalf("run it again with DAYBOOK_SEED=%d: %v", seed, err)
 		}
+		// A history in which nothing happened breaks no rule.
+		for _, kind := range []string{"send ok", "txn ok", "poll ok", "commit ok", "fetch ok", "end ok", "create ok", "delete ok", "scan ok"} {
+			if r.Counts()[kind] == 0 {
+				t.Errorf("seed %d: no operation is %q: %v", seed, kind, r.Counts())
+			}
+		}
 	}
 }
 
