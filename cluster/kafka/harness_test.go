@@ -196,7 +196,7 @@ func numbered(topic string, n int) []*kgo.Record {
 func eventually(t *testing.T, what string, ok func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if err = ok(); err == nil {
 			return
 		}
