@@ -156,15 +156,20 @@ func (h *journalHandle) opened() *Group {
 	return h.group
 }
 
+// close closes the journal, if it is open. Not under mu: it waits for appends under way, and whoever hears of those may
+// ask who leads.
 func (h *journalHandle) close() error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	if h.group == nil {
+	g := h.group
+	h.mu.Unlock()
+	if g == nil {
 		return nil
 	}
-	err := h.group.Close()
+	err := g.Close()
+	h.mu.Lock()
 	h.group = nil
+	h.mu.Unlock()
 	return err
 }
 
