@@ -1,3 +1,5 @@
+//go:build sim
+
 package sim_test
 
 import (
