@@ -100,15 +100,24 @@ func (t *ListenerTLS) config(log *slog.Logger) (*tls.Config, error) {
 	if t.ClientAuth != clientRequired {
 		return c, nil
 	}
-	pem, err := os.ReadFile(t.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("reading tls.client_ca: %w", err)
+	if c.ClientCAs, err = authorities("tls.client_ca", t.ClientCA); err != nil {
+		return nil, err
 	}
-	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("tls.client_ca: %s holds no certificate in PEM form", t.ClientCA)
-	}
+	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil
+}
+
+// authorities reads the certificates that others must be signed by; key is where the file is named.
+func authorities(key, path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: %s holds no certificate in PEM form", key, path)
+	}
+	return pool, nil
 }
 
 // ensureUsers gives the users of the file their passwords, unless they have them.

@@ -2,11 +2,9 @@ package node
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/configs"
@@ -80,13 +78,9 @@ func (t *ClusterTLS) config(log *slog.Logger) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pem, err := os.ReadFile(t.CA)
+	pool, err := authorities("ca", t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("reading ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ca: %s holds no certificate in PEM form", t.CA)
+		return nil, err
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, GetCertificate: cert.Get, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
