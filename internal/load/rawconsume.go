@@ -12,6 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// partitionBytes is the most that is asked for of a partition at a time, as by Kafka's consumers.
+const partitionBytes = 1 << 20
+
 // rawConsumer is one connection that reads batches without unpacking them.
 type rawConsumer struct {
 	run   *run
@@ -53,6 +56,8 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("waiting for an answer to Fetch: %w", err)
 }
 
+// request asks for what clients ask for by default of each partition, so that the partitions go on side by side: who is
+// given much of one reads past what lies between, and reads the disk again for the others.
 func (k *rawConsumer) request() kmsg.Request {
 	q := kmsg.NewPtrFetchRequest()
 	q.Version, q.MaxWaitMillis, q.MinBytes, q.MaxBytes = fetchVersion, 100, 1, 16<<20
@@ -60,7 +65,7 @@ func (k *rawConsumer) request() kmsg.Request {
 	topic.Topic = k.run.o.Stream
 	for _, p := range k.share.partitions {
 		part := kmsg.NewFetchRequestTopicPartition()
-		part.Partition, part.FetchOffset, part.PartitionMaxBytes = p, k.at[p], 4<<20
+		part.Partition, part.FetchOffset, part.PartitionMaxBytes = p, k.at[p], partitionBytes
 		topic.Partitions = append(topic.Partitions, part)
 	}
 	q.Topics = []kmsg.FetchRequestTopic{topic}
