@@ -63,15 +63,20 @@ func (s *Shop) documents(ctx context.Context, index string) (map[string]map[stri
 	}
 	out := map[string]map[string]string{}
 	for _, hit := range answer.Hits.Hits {
-		doc := map[string]string{}
-		for name, raw := range hit.Source {
-			if text, ok := asText(raw); ok {
-				doc[name] = text
-			}
-		}
-		out[hit.ID] = doc
+		out[hit.ID] = textOf(hit.Source)
 	}
 	return out, nil
+}
+
+// textOf returns the fields of a JSON object as SELECT would show them, without those that are null.
+func textOf(fields map[string]json.RawMessage) map[string]string {
+	out := map[string]string{}
+	for name, raw := range fields {
+		if text, ok := asText(raw); ok {
+			out[name] = text
+		}
+	}
+	return out
 }
 
 // asText returns a JSON value as SELECT would show it; null is no value.

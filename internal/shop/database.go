@@ -13,6 +13,9 @@ type Database struct {
 	rnd        *rand.Rand
 	nextOrder  int
 	Statements int
+	// Changes is how many records of changes the statements so far make: a change of the key is the end of one row and
+	// the beginning of another.
+	Changes int
 }
 
 // Create makes the tables and their first rows: 300 customers and the given number of
@@ -42,8 +45,13 @@ func (d *Database) Create(ctx context.Context, orders int) error {
 }
 
 func (d *Database) exec(ctx context.Context, query string, args ...any) error {
-	_, err := d.db.ExecContext(ctx, query, args...)
+	result, err := d.db.ExecContext(ctx, query, args...)
 	d.Statements++
+	if err != nil {
+		return err
+	}
+	changed, err := result.RowsAffected()
+	d.Changes += int(changed)
 	return err
 }
 
@@ -68,7 +76,10 @@ func (d *Database) Change(ctx context.Context) error {
 		return d.exec(ctx, "UPDATE shop.orders SET status = ? WHERE id = ?", statuses[d.rnd.IntN(4)], id)
 	case 8:
 		d.nextOrder++
-		return d.exec(ctx, "UPDATE shop.orders SET id = ? WHERE id = ?", d.nextOrder, id)
+		before := d.Changes
+		err := d.exec(ctx, "UPDATE shop.orders SET id = ? WHERE id = ?", d.nextOrder, id)
+		d.Changes += d.Changes - before
+		return err
 	}
 	return d.exec(ctx, "DELETE FROM shop.orders WHERE id = ?", id)
 }

@@ -17,6 +17,8 @@ type PipelineOptions struct {
 	MaxOutOfOrder, Roll string
 	// Partitions of shop.changes; 1 if empty.
 	Partitions string
+	// Changes also writes shop.changes into files, below the folder changes.
+	Changes bool
 }
 
 var pipelineFile = template.Must(template.New("").Parse(`version: 1
@@ -47,6 +49,11 @@ sinks:
     streams: [web.access, app.events]
     order: {max_out_of_order: {{.MaxOutOfOrder}}, idle_after: {{.MaxOutOfOrder}}}
     file: {path: "{{.Dir}}/out/{stream}/{yyyy-MM-dd}.ndjson.zst", roll: {size: 64MiB, time: {{.Roll}}}}
+{{- if .Changes}}
+  - name: changes
+    streams: [shop.changes]
+    file: {path: "{{.Dir}}/changes/{partition}/changes.ndjson.zst", roll: {size: 64MiB, time: {{.Roll}}}}
+{{- end}}
 `))
 
 // WritePipeline writes shop.yaml into o.Dir and returns its path and text.
@@ -62,8 +69,8 @@ func (s *Shop) WritePipeline(o PipelineOptions) (path, text string, err error) {
 		search = s.Search.URL()
 	}
 	var b strings.Builder
-	err = pipelineFile.Execute(&b, map[string]string{
-		"Dir": o.Dir, "Journal": o.Journal, "Partitions": o.Partitions, "MaxOutOfOrder": o.MaxOutOfOrder, "Roll": o.Roll,
+	err = pipelineFile.Execute(&b, map[string]any{
+		"Dir": o.Dir, "Journal": o.Journal, "Partitions": o.Partitions, "MaxOutOfOrder": o.MaxOutOfOrder, "Roll": o.Roll, "Changes": o.Changes,
 		"MySQL": s.MySQL.Addr, "Redis": s.Redis.Addr, "Search": search, "AccessLog": s.Nginx.AccessLog(), "Collect": s.Collect,
 	})
 	if err != nil {
