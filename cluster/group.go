@@ -127,8 +127,9 @@ func (g *Group) retainLoop() {
 
 // Retain applies retention now and returns the number of segments it removed.
 func (g *Group) Retain() (int, error) {
-	// Raft does not hand its own entries to the state machine, but what is applied is committed.
-	g.journal.Commit(g.raft.AppliedIndex())
+	if !g.mirrors() { // raft does not hand its own entries to the state machine, but what is applied is committed
+		g.journal.Commit(g.raft.AppliedIndex())
+	}
 	return g.journal.Retain()
 }
 

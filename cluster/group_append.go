@@ -45,6 +45,9 @@ func (g *Group) appendOne(ctx context.Context, b *storage.Batch, done func(error
 }
 
 func (g *Group) append(ctx context.Context, a *appending, batches []*storage.Batch) error {
+	if g.mirrors() {
+		return ErrObserver
+	}
 	for _, b := range batches {
 		if err := b.Check(); err == nil {
 			a.batches = append(a.batches, b)

@@ -161,9 +161,12 @@ func (m *member) watch() {
 }
 
 func (m *member) shutdown() {
+	defer m.ended.Do(func() { close(m.done) })
+	if m.mirrors() {
+		return
+	}
 	// The error of a shutdown is always nil in this version; there is nothing to do about one.
 	_ = m.raft.Shutdown().Error()
-	m.ended.Do(func() { close(m.done) })
 }
 
 func (m *member) setErr(err error) {
@@ -185,7 +188,12 @@ func (m *member) Err() error {
 func (m *member) Done() <-chan struct{} { return m.done }
 
 // Term is raft's current term, which is the leader epoch of what is appended in it.
-func (m *member) Term() uint64 { return m.raft.CurrentTerm() }
+func (m *member) Term() uint64 {
+	if m.mirrors() {
+		return m.journal.LastTerm()
+	}
+	return m.raft.CurrentTerm()
+}
 
 // Leader returns the id of the leader, "" if none is known, and whether it is this member.
 func (m *member) Leader() (id string, self bool) {

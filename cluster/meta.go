@@ -38,6 +38,7 @@ type Meta struct {
 
 	members    map[int32]*memberState
 	lastMember int32              // the highest id that was given
+	mirrored   uint64             // of an observer: up to where it has seen its cluster's metadata
 	origins    map[int32]answered // by node
 	applied    uint64             // the last entry whose commands the state has
 
@@ -154,6 +155,8 @@ func (m *Meta) applyLayout(c command) result {
 		return m.dropReplica(c.DropReplica)
 	case c.TrimStream != nil:
 		return m.trimStream(c.TrimStream)
+	case c.Mirror != nil:
+		return m.mirrorStreams(c.Mirror)
 	}
 	// decodeEntry lets no empty command through.
 	panic("cluster: metadata command without content")

@@ -53,6 +53,7 @@ type command struct {
 	ReplaceReplica     *replaceReplica     `json:"replace_replica,omitempty"`
 	DropReplica        *dropReplica        `json:"drop_replica,omitempty"`
 	TrimStream         *trimStream         `json:"trim_stream,omitempty"`
+	Mirror             *mirrorStreams      `json:"mirror,omitempty"`
 }
 
 // found gives a new cluster its name.

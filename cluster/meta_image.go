@@ -29,12 +29,14 @@ type metaImage struct {
 	LastMember int32           `json:"last_member,omitempty"`
 	Origins    []answeredImage `json:"origins,omitempty"`
 	Applied    uint64          `json:"applied,omitempty"`
+	Mirrored   uint64          `json:"mirrored,omitempty"`
 }
 
 // image collects the state. The caller holds mu.
 func (m *Meta) image() metaImage {
 	image := metaImage{ClusterID: m.clusterID, NextProducerID: m.nextProducerID, Users: m.sortedUsers(), ACLs: m.sortedACLs()}
 	image.Members, image.LastMember, image.Origins, image.Applied = m.sortedMembers(), m.lastMember, m.originImages(), m.applied
+	image.Mirrored = m.mirrored
 	image.Streams = slices.SortedFunc(maps.Values(m.byID), func(a, b *Stream) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
@@ -74,6 +76,7 @@ func (m *Meta) load(image metaImage) {
 		m.acls[a] = struct{}{}
 	}
 	m.members, m.lastMember, m.applied = map[int32]*memberState{}, image.LastMember, image.Applied
+	m.mirrored = image.Mirrored
 	for _, s := range image.Members {
 		m.members[s.ID] = s
 	}

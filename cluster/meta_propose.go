@@ -13,6 +13,7 @@ import (
 type proposer struct {
 	apply  func(data []byte) (any, error) // replicates one entry and returns what Meta.Apply gave
 	origin func() *origin                 // of the next entry
+	may    func(command) error            // refuses commands; nil: none
 
 	queue chan *proposal
 	done  chan struct{}
@@ -46,6 +47,11 @@ func newProposer(apply func([]byte) (any, error), next func() *origin) *proposer
 // propose returns once the command is durable and applied, with what it gave.
 // If ctx ends first the command may still take effect.
 func (p *proposer) propose(ctx context.Context, c command) (any, error) {
+	if p.may != nil {
+		if err := p.may(c); err != nil {
+			return nil, err
+		}
+	}
 	w := &proposal{command: c, answer: make(chan result, 1)}
 	select {
 	case p.queue <- w:

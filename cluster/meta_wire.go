@@ -76,7 +76,7 @@ func errorCodes() map[string]error {
 		"not-coordinator": ErrNotCoordinator, "unknown-member": ErrUnknownMember, "member-in-use": ErrMemberInUse,
 		"removed": ErrRemoved, "closed": ErrClosed, "not-leader": ErrNotLeader, "unknown-outcome": ErrUnknownOutcome,
 		"disk-full": storage.ErrDiskFull, "unknown-user": ErrUnknownUser,
-		"batch-state": storage.ErrTxnState,
+		"batch-state": storage.ErrTxnState, "observer": ErrObserver,
 	}
 }
 

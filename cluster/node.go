@@ -37,6 +37,8 @@ type Options struct {
 	RetainEvery time.Duration
 	// Network makes the node one of several; nil: it is alone, and needs none.
 	Network *Network
+	// Observe makes the node an observer of a cluster, which excludes Network.
+	Observe *Observe
 	// IdleHold is after how long without a commit a group that holds retention is
 	// logged; 24 h if 0.
 	IdleHold time.Duration
@@ -80,6 +82,9 @@ type Node struct {
 
 	announced announced
 
+	source   source    // what observers get
+	observer *observer // nil: the node is none
+
 	id           int32
 	file         *nodeFile
 	trans        *transport.Transport // nil: the node is alone
@@ -111,6 +116,7 @@ func Open(opts Options) (*Node, error) {
 
 		answering: make(chan struct{}),
 	}
+	n.source.n = n
 	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
 	n.opts.FS = n.disk.watch
@@ -147,11 +153,17 @@ func (n *Node) open() error {
 		return err
 	}
 	n.proposer = newProposer(n.applyMeta, n.nextOrigin)
+	if n.Observes() {
+		n.proposer.may = observerMay
+	}
 	if err := n.disk.measure(); err != nil {
 		return err
 	}
 	close(n.answering)
-	if n.trans == nil {
+	switch {
+	case n.Observes():
+		return n.runObserver()
+	case n.trans == nil:
 		return n.runAlone()
 	}
 	n.runNetwork()

@@ -29,6 +29,8 @@ type identity struct {
 	Starts uint64 `json:"starts"`
 	// Founding says that the cluster's metadata may not be there yet, and is this node's to make.
 	Founding bool `json:"founding,omitempty"`
+	// Observes says that the directory is an observer's, which must never be written to as a node's.
+	Observes bool `json:"observes,omitempty"`
 	// Settled says that the metadata was complete here once: if it is missing later it was lost.
 	Settled bool `json:"settled,omitempty"`
 	// Peers are the other nodes' addresses as known last, so that a restart finds them.

@@ -159,7 +159,7 @@ func (n *Node) retain(s *Stream) error {
 			}
 		}
 		g.Journal().Hold(holdName, holds)
-		g.Journal().SetRetention(retentionOf(l.policy))
+		g.Journal().SetRetention(retentionOf(n.retentionHere(l.policy)))
 		g.Journal().KeepIndexes(l.policy.Indexes)
 		if _, err := g.Retain(); err != nil {
 			return fmt.Errorf("removing old segments of %s: %w", g.Journal().Dir(), err)

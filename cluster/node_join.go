@@ -26,9 +26,15 @@ type joinAnswer struct {
 
 // identify finds out which node of which cluster the directory belongs to, and notes it before anything else is done.
 func (n *Node) identify() error {
+	if n.Observes() {
+		return n.identifyObserver()
+	}
 	f, found, err := openNodeFile(n.opts.FS, n.opts.Dir)
 	if err != nil {
 		return err
+	}
+	if f.get().Observes {
+		return fmt.Errorf("%s is an observer's directory: start it as one", n.opts.Dir)
 	}
 	n.file = f
 	net := n.opts.Network

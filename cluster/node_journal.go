@@ -329,6 +329,9 @@ func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.tag != "" {
 		return -1, ErrTagged
 	}
+	if p.handle.node.Observes() {
+		return -1, ErrObserver
+	}
 	j, err := p.handle.reader(false)
 	if err != nil {
 		return -1, err

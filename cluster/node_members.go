@@ -24,7 +24,11 @@ func (n *Node) Members() []Member {
 	}
 	n.announced.Lock()
 	defer n.announced.Unlock()
-	return []Member{{ID: n.id, Listeners: maps.Clone(n.announced.listeners)}}
+	m := Member{ID: n.id, Listeners: maps.Clone(n.announced.listeners)}
+	if n.Observes() {
+		m.Rack = n.opts.Observe.Rack
+	}
+	return []Member{m}
 }
 
 // Up says whether a node was heard of lately; this one always was.

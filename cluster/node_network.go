@@ -19,7 +19,7 @@ func (n *Node) openNetwork() error {
 	var err error
 	n.trans, err = transport.Open(transport.Options{
 		Cluster: me.Cluster, Node: nodeName(n.id), Listener: net.Listener, Dial: net.Dial, TLS: net.TLS,
-		Handle: n.handle, HandleStranger: n.takeIn,
+		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
 	if err != nil {

@@ -42,6 +42,9 @@ func (n *Node) openMeta() (*FSMGroup, error) {
 
 // openJournal opens one journal of a stream.
 func (n *Node) openJournal(h *journalHandle) (*Group, error) {
+	if n.Observes() {
+		return n.openMirror(h)
+	}
 	return n.openJournalWith(h, func(*GroupOptions) error { return nil })
 }
 
@@ -61,6 +64,10 @@ func (n *Node) openJournalOf(l *liveStream, h *journalHandle, r Replica, peers [
 }
 
 func (n *Node) openJournalWith(h *journalHandle, adapt func(*GroupOptions) error) (*Group, error) {
+	return n.openJournalBy(h, OpenGroup, adapt)
+}
+
+func (n *Node) openJournalBy(h *journalHandle, open func(GroupOptions) (*Group, error), adapt func(*GroupOptions) error) (*Group, error) {
 	mode := storage.Replicated
 	if h.durable {
 		mode = storage.Durable
@@ -85,7 +92,7 @@ func (n *Node) openJournalWith(h *journalHandle, adapt func(*GroupOptions) error
 	if err := adapt(&o); err != nil {
 		return nil, err
 	}
-	g, err := OpenGroup(o)
+	g, err := open(o)
 	if err != nil {
 		if t, ok := o.Transport.(*transport.Group); ok {
 			_ = t.Close() // it has no errors

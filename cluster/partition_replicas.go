@@ -16,7 +16,12 @@ func (p *Partition) Leader() (node, epoch int32) {
 }
 
 // Replicas returns the nodes that have the partition, the one that should lead it first.
-func (p *Partition) Replicas() []int32 { return nodesOf(p.stream.replicas(p.handle.number)) }
+func (p *Partition) Replicas() []int32 {
+	if p.handle.node.Observes() {
+		return []int32{p.handle.node.id}
+	}
+	return nodesOf(p.stream.replicas(p.handle.number))
+}
 
 // InSync returns the replicas that have what the leader has, or nearly so. Where this node does not lead it is what the
 // leader said last.

@@ -11,6 +11,8 @@ type watchers struct {
 type watcher struct {
 	ch    chan<- struct{}
 	parts map[uint32]int64 // visible end at the last signal
+	all   bool             // it watches the journal and no partition
+	end   uint64           // of what was visible at the last signal, if all
 }
 
 // Commit makes everything up to the raft entry index readable. It never goes back.
@@ -48,6 +50,10 @@ func (j *Journal) Notify(ch chan<- struct{}, partitions ...uint32) (stop func())
 	for _, p := range partitions {
 		w.parts[p] = 0
 	}
+	return j.watch(w)
+}
+
+func (j *Journal) watch(w *watcher) (stop func()) {
 	ws := &j.watchers
 	ws.mu.Lock()
 	if ws.all == nil {
@@ -75,7 +81,10 @@ func (j *Journal) changed() {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for w := range j.watchers.all {
-		grown := false
+		grown := w.all && visible > w.end
+		if grown {
+			w.end = visible
+		}
 		for id, seen := range w.parts {
 			p := j.index.parts[id]
 			if p == nil {

@@ -18,6 +18,8 @@ const (
 	lanes
 	// laneStranger is that of one question by who does not know the cluster yet; see [Ask].
 	laneStranger = 0xff
+	// laneObserver is the connection of who pulls copies; see [Observe].
+	laneObserver = 0xfe
 )
 
 // readBuffer is how much of small frames is read at once; large ones go past it.
@@ -44,7 +46,7 @@ func parseHello(body []byte) (h hello, err error) {
 	var ok [2]bool
 	h.cluster, ok[0] = r.name()
 	h.node, ok[1] = r.name()
-	if !ok[0] || !ok[1] || len(r.b) > 0 || (h.node == "" || h.lane >= lanes) && h.lane != laneStranger {
+	if !ok[0] || !ok[1] || len(r.b) > 0 || (h.node == "" || h.lane >= lanes && h.lane != laneObserver) && h.lane != laneStranger {
 		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
 	}
 	return h, nil
@@ -190,6 +192,10 @@ func (t *Transport) objection(h hello, conn net.Conn) string {
 		if t.o.HandleStranger == nil {
 			return "this node takes nobody in"
 		}
+		return ""
+	case h.lane == laneObserver && t.o.Observe == nil:
+		return "this node serves no observers"
+	case h.lane == laneObserver && observes(h.cluster, t.o.Cluster):
 		return ""
 	case h.cluster != t.o.Cluster:
 		return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", h.cluster, t.o.Cluster)

@@ -30,6 +30,8 @@ type Options struct {
 	Handle Handler
 	// HandleStranger answers [Ask]; without it strangers are refused.
 	HandleStranger func(ctx context.Context, body []byte) ([]byte, error)
+	// Observe serves observers; without it they are refused.
+	Observe ObserverHandler
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
 	// Window is how long a heartbeat waits for others to the same peer: 20 ms by default; answers wait a fifth of it.

@@ -26,6 +26,7 @@ type Transport struct {
 	running  sync.WaitGroup
 	greeting chan struct{} // holds a token for each connection that is not yet introduced
 	strange  chan struct{} // holds one for each stranger that is being answered
+	watchers chan struct{} // and one for each observer
 	instance uint64        // of this process
 
 	mu     sync.Mutex // guards all below
@@ -49,7 +50,7 @@ func Open(o Options) (*Transport, error) {
 	}
 	t := &Transport{
 		o: o, budget: budget{limit: o.ReceiveBytes}, greeting: make(chan struct{}, maxGreeting),
-		strange: make(chan struct{}, strangersAtOnce), instance: rand.Uint64() | 1,
+		strange: make(chan struct{}, strangersAtOnce), watchers: make(chan struct{}, observersAtOnce), instance: rand.Uint64() | 1,
 		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, served: map[servedKey]*served{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -181,8 +182,12 @@ func (t *Transport) serve(raw net.Conn) {
 		}
 		return
 	}
-	if h.lane == laneStranger {
+	switch h.lane {
+	case laneStranger:
 		t.serveStrangers(conn, r)
+		return
+	case laneObserver:
+		t.serveObserver(conn, r, h)
 		return
 	}
 	s := newServed(t, h, conn)

@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/mirror"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// describeEvery is how often what an observer is to know is looked at where nothing tells of a change: users and ACLs.
+const describeEvery = time.Second
+
+// description is what an observer is told of the metadata.
+type description struct {
+	Cluster string `json:"cluster_id"`
+	// Members are the nodes' addresses; an observer tells none: who pulls from it is to leave the nodes alone.
+	Members map[int32]string `json:"members,omitempty"`
+	Streams []*Stream        `json:"streams,omitempty"`
+	Access  *accessImage     `json:"access"`
+}
+
+// source serves observers from a node. It is safe for concurrent use.
+type source struct {
+	n *Node
+
+	mu      sync.Mutex
+	at      uint64 // the entry of the metadata that last is of; guarded by mu, as is all that follows
+	last    *mirror.Description
+	records map[journalKey]countedTo
+}
+
+// countedTo is how many records there are below a position: counting them takes a look at every partition.
+type countedTo struct {
+	position uint64
+	records  int64
+}
+
+var _ mirror.Source = (*source)(nil)
+
+// serveObserver answers an observer until its connection or ctx ends.
+func (n *Node) serveObserver(ctx context.Context, conn net.Conn, r *bufio.Reader, name string) {
+	select {
+	case <-n.ready: // before, streams may be missing in the metadata
+	case <-ctx.Done():
+		return
+	}
+	if err := mirror.Serve(ctx, conn, r, &n.source); err != nil {
+		n.logger.Warn("the connection of an observer ended; it comes back or goes to another node", "observer", name, "from", conn.RemoteAddr().String(), "error", err)
+	}
+}
+
+// Describe implements mirror.Source.
+func (s *source) Describe(ctx context.Context, floor uint64, known [32]byte) (mirror.Description, error) {
+	for {
+		changed := s.n.meta.Changed()
+		d, err := s.describe()
+		if err != nil {
+			return mirror.Description{}, err
+		}
+		if d.Applied >= floor && d.Sum != known {
+			return *d, nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(describeEvery):
+		case <-ctx.Done():
+			return mirror.Description{}, ctx.Err()
+		}
+	}
+}
+
+func (s *source) describe() (*mirror.Description, error) {
+	if err := s.n.meta.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && s.at == s.n.meta.Applied() {
+		return s.last, nil
+	}
+	d, at, mirrored := s.n.meta.describe()
+	applied := at
+	if s.n.Observes() {
+		applied, d.Members = mirrored, nil
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the description of the streams: %w", err)
+	}
+	s.at, s.last = at, &mirror.Description{Applied: applied, Sum: sha256.Sum256(body), Body: body}
+	return s.last, nil
+}
+
+// describe returns what observers are told, and up to which entries of which metadata that goes.
+func (m *Meta) describe() (d description, applied, mirrored uint64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	d = description{Cluster: m.clusterID, Members: map[int32]string{}, Access: &accessImage{m.sortedUsers(), m.sortedACLs()}}
+	for id, s := range m.members {
+		if s.Address != "" {
+			d.Members[id] = s.Address
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.streams)) {
+		told := *m.streams[name]
+		told.Placement, told.Leaving, told.Founders, told.Births, told.Removed = nil, nil, nil, 0, nil
+		d.Streams = append(d.Streams, &told)
+	}
+	return d, m.applied, m.mirrored
+}
+
+// Ends implements mirror.Source.
+func (s *source) Ends() (all []mirror.End) {
+	now := time.Now()
+	counted := map[journalKey]countedTo{}
+	s.n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+		e := s.end(h, g, counted)
+		if o := s.n.observer; o != nil {
+			o.addKnown(h.key(), &e, now)
+		} else if node := g.leaderNode(); node < 0 {
+			e.Lag = time.Since(g.raft.LastContact()).Round(time.Second)
+		} else {
+			e.Leads = node == s.n.id
+		}
+		all = append(all, e)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = counted
+	return all
+}
+
+func (s *source) end(h *journalHandle, g *Group, counted map[journalKey]countedTo) mirror.End {
+	at := g.journal.Visible().Position
+	s.mu.Lock()
+	c, ok := s.records[h.key()]
+	s.mu.Unlock()
+	if !ok || c.position != at {
+		c = countedTo{at, g.journal.Records()}
+	}
+	counted[h.key()] = c
+	return mirror.End{Key: h.key().mirrored(), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
+}
+
+// Journal implements mirror.Source.
+func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
+	h, err := s.n.handleOf(journalKey{StreamID(k.Stream), k.Journal})
+	if err != nil {
+		return nil, false
+	}
+	g := h.opened()
+	if g == nil {
+		return nil, false
+	}
+	return g.journal, true
+}
+
+func (k journalKey) mirrored() mirror.Key { return mirror.Key{Stream: k.Stream, Journal: k.Journal} }
+
+func keyOf(k mirror.Key) journalKey { return journalKey{StreamID(k.Stream), k.Journal} }
