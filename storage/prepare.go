@@ -12,7 +12,8 @@ import (
 // In the mode Durable the blocks that frames will go to are written once before, with zeroes, and synced. A write to
 // blocks that were only allocated makes the sync that follows write the file system's own journal too; it takes twice
 // the time and twice the CPU (docs/decisions/20261130-segment-prealloc.md). In the mode Replicated nobody waits for the
-// sync, and writing twice would cost more than it saves.
+// sync, and writing twice would cost more than it saves: there blocks are only allocated ahead, as an allocation may wait
+// for a sync that is under way.
 const (
 	// prepareFrom is how much a segment holds before anything is prepared for it: most journals stay small.
 	prepareFrom = 256 << 10
@@ -53,7 +54,7 @@ func (s *space) pausePreparer() {
 // wakePreparer starts the preparer if there is something to prepare. The caller holds wmu and space.mu.
 func (j *Journal) wakePreparer() {
 	s := &j.space
-	if s.prep.running || j.o.Mode != Durable || j.admitted() != nil || !j.wantsRegion() && !j.wantsSpare() {
+	if s.prep.running || j.admitted() != nil || !j.wantsRegion() && !j.wantsSpare() {
 		return
 	}
 	s.prep.running = true
@@ -62,12 +63,15 @@ func (j *Journal) wakePreparer() {
 
 // tooFast says whether the log grows so fast that preparing would take the bandwidth from it.
 func (j *Journal) tooFast() bool {
+	if j.o.Mode != Durable {
+		return false // nothing is written
+	}
 	s := &j.space
 	grown := time.Duration(s.used-s.prep.from) * time.Second / prepareRate
 	return j.o.Now().Sub(s.prep.since) < grown
 }
 
-// wantsRegion says whether more of the current file should be written ahead: as much as it holds, up to a bound.
+// wantsRegion says whether more of the current file should be made ready: as much as it holds, up to a bound.
 func (j *Journal) wantsRegion() bool {
 	s := &j.space
 	return !s.prep.paused && s.used >= prepareFrom && s.alloc < j.o.SegmentBytes && s.alloc-s.used < min(s.used, maxStep) && !j.tooFast()
@@ -127,17 +131,20 @@ func (j *Journal) isClosing() bool {
 	}
 }
 
-// prepareRegion writes the next step of the current file. The caller holds space.mu, which is given up meanwhile.
+// prepareRegion makes the next step of the current file ready. The caller holds space.mu, which is given up meanwhile.
 func (j *Journal) prepareRegion() error {
 	s := &j.space
 	seg, from := s.cur, s.alloc
 	to := min(from+prepareStep, j.o.SegmentBytes)
+	if j.o.Mode != Durable {
+		to = min(from+step(from), j.o.SegmentBytes)
+	}
 	seg.acquire() // it is the current one, which the log holds
 	s.prep.region = true
 	s.mu.Unlock()
 	err := j.allocate(seg.file, from, to)
 	full := errors.Is(err, ErrDiskFull)
-	if err == nil {
+	if err == nil && j.o.Mode == Durable {
 		err = writeZeroes(seg.file, from, to)
 	}
 	seg.release()
@@ -166,7 +173,7 @@ func (j *Journal) prepareSpare() error {
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	err = diskFull(f.Allocate(0, size))
-	for at := int64(0); at < size && err == nil && j.Err() == nil && !j.isClosing(); at += prepareStep {
+	for at := int64(0); j.o.Mode == Durable && at < size && err == nil && j.Err() == nil && !j.isClosing(); at += prepareStep {
 		start := time.Now()
 		if err = writeZeroes(f, at, min(at+prepareStep, size)); err == nil {
 			j.rest(3 * time.Since(start))

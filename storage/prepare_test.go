@@ -14,25 +14,30 @@ import (
 )
 
 // preparedOptions are of a journal whose clock lets it prepare blocks all the time.
-func preparedOptions(fsys vfs.FS) storage.Options {
+func preparedOptions(fsys vfs.FS, mode storage.Mode) storage.Options {
 	var ticks atomic.Int64
 	return storage.Options{
-		FS: fsys, SegmentBytes: 2 << 20, Retention: storage.Retention{Bytes: 6 << 20},
+		FS: fsys, Mode: mode, SegmentBytes: 2 << 20, Retention: storage.Retention{Bytes: 6 << 20},
 		Now: func() time.Time { return time.Unix(1_700_000_000+ticks.Add(1), 0) },
 	}
 }
 
-// Blocks that are written ahead never touch what frames are written to, through rolls, cuts of the end, and retention.
-func TestBlocksWrittenAheadHoldNothing(t *testing.T) {
+// Blocks that are made ready ahead never touch what frames are written to, through rolls, cuts of the end, and retention.
+func TestBlocksMadeAheadHoldNothing(t *testing.T) {
+	t.Run("durable", func(t *testing.T) { blocksMadeAhead(t, storage.Durable, vfs.OpWrite) })
+	t.Run("replicated", func(t *testing.T) { blocksMadeAhead(t, storage.Replicated, vfs.OpAllocate) })
+}
+
+func blocksMadeAhead(t *testing.T, mode storage.Mode, by vfs.Op) {
 	t.Parallel()
 	fsys := vfs.NewFaulty(vfs.OS{})
 	var ahead atomic.Int64
 	fsys.Before = func(op vfs.Op, name string) {
-		if op == vfs.OpWrite && strings.Contains(name, "spare-") {
+		if op == by && strings.Contains(name, "spare-") {
 			ahead.Add(1)
 		}
 	}
-	l := openLog(t, t.TempDir(), preparedOptions(fsys))
+	l := openLog(t, t.TempDir(), preparedOptions(fsys, mode))
 	var want []byte
 	value := strings.Repeat("v", 20<<10)
 	for i := range 700 {
@@ -53,7 +58,7 @@ func TestBlocksWrittenAheadHoldNothing(t *testing.T) {
 		if got := l.contents(0); len(got) < 4<<20 || !bytes.HasSuffix(want, got) {
 			t.Fatalf("%d bytes are left, not the end of what was written", len(got))
 		}
-		l = openLog(t, l.crash(), preparedOptions(fsys))
+		l = openLog(t, l.crash(), preparedOptions(fsys, mode))
 	}
 	must(t, l.Close())
 	verifyClean(t, l.dir)
@@ -76,7 +81,7 @@ func TestBlocksAheadThatFail(t *testing.T) {
 		{vfs.Fault{Op: vfs.OpSync, Name: ".seg", Nth: 20}, true},
 	} {
 		fsys := vfs.NewFaulty(vfs.OS{})
-		l := openLog(t, t.TempDir(), preparedOptions(fsys))
+		l := openLog(t, t.TempDir(), preparedOptions(fsys, storage.Durable))
 		fsys.Inject(c.fault)
 		value := strings.Repeat("v", 20<<10)
 		var err error
