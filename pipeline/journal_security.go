@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -12,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/certs"
 )
 
 // JournalTLS is the section `journal.tls`: connections to the brokers are encrypted,
@@ -60,15 +60,7 @@ func (t *JournalTLS) authorities() (*x509.CertPool, error) {
 	if t.CA == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(t.CA)
-	if err != nil {
-		return nil, fmt.Errorf("reading it: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM form", t.CA)
-	}
-	return pool, nil
+	return certs.Authorities(t.CA)
 }
 
 // certificates are those that the client shows, if any.

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
@@ -100,24 +98,11 @@ func (t *ListenerTLS) config(log *slog.Logger) (*tls.Config, error) {
 	if t.ClientAuth != clientRequired {
 		return c, nil
 	}
-	if c.ClientCAs, err = authorities("tls.client_ca", t.ClientCA); err != nil {
-		return nil, err
+	if c.ClientCAs, err = certs.Authorities(t.ClientCA); err != nil {
+		return nil, fmt.Errorf("reading tls.client_ca: %w", err)
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil
-}
-
-// authorities reads the certificates that others must be signed by; key is where the file is named.
-func authorities(key, path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", key, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: %s holds no certificate in PEM form", key, path)
-	}
-	return pool, nil
 }
 
 // ensureUsers gives the users of the file their passwords, unless they have them.

@@ -78,9 +78,9 @@ func (t *ClusterTLS) config(log *slog.Logger) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := authorities("ca", t.CA)
+	pool, err := certs.Authorities(t.CA)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading ca: %w", err)
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, GetCertificate: cert.Get, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,

@@ -2,7 +2,6 @@ package elasticsearch
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/certs"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -222,13 +222,9 @@ func (c *Config) security() (*tls.Config, error) {
 	if c.CAFile == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(c.CAFile)
+	pool, err := certs.Authorities(c.CAFile)
 	if err != nil {
 		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM form", c.CAFile)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }

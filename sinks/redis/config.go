@@ -2,14 +2,12 @@ package redis
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/certs"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -112,21 +110,16 @@ func (c *Config) template() (*pipeline.Template, error) {
 }
 
 // security returns the settings of TLS, nil for a plain connection.
-func (c *Config) security() (*tls.Config, error) {
+func (c *Config) security() (config *tls.Config, err error) {
 	if !c.TLS {
 		return nil, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	config = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(c.CAFile)
-	if err != nil {
+	if config.RootCAs, err = certs.Authorities(c.CAFile); err != nil {
 		return nil, fmt.Errorf("reading ca_file: %w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("ca_file " + c.CAFile + " holds no certificate")
 	}
 	return config, nil
 }

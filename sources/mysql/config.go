@@ -2,13 +2,11 @@ package mysql
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/certs"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -150,13 +148,8 @@ func (t *TLSConfig) config(addr string) (*tls.Config, error) {
 		c.ServerName = t.ServerName
 	}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
+		if c.RootCAs, err = certs.Authorities(t.CA); err != nil {
 			return nil, fmt.Errorf("reading tls.ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("tls.ca holds no certificate in PEM form")
 		}
 	}
 	if t.Cert != "" {
