@@ -27,6 +27,8 @@ func baseConfig(o GroupOptions) *raft.Config {
 	c.MaxAppendEntries = maxAppendEntries
 	c.BatchApplyCh = true
 	c.NoLegacyTelemetry = true
+	// A leader that is taken out of its group follows. If raft ended by itself, what it is given after that was never answered.
+	c.ShutdownOnRemove = false
 	c.Logger = &raftLogger{to: o.Logger}
 	return c
 }

@@ -3,30 +3,58 @@ package storage
 import "sort"
 
 // Bounds returns the first offset that can be read and the one behind the last committed record.
-func (j *Journal) Bounds(partition uint32) (start, end int64) {
-	visible := j.visible()
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	p := j.index.parts[partition]
-	if p == nil {
-		return 0, 0
+func (j *Journal) Bounds(id uint32) (start, end int64) {
+	j.ends(id, func(p *partition, _ uint64, visibleEnd int64) {
+		start, end = min(p.lowest(), visibleEnd), visibleEnd
+	})
+	return start, end
+}
+
+// ends calls f with a partition, the journal position up to which it may be read, and the offset behind the last batch
+// before that. f runs under mu.
+func (j *Journal) ends(id uint32, f func(p *partition, visible uint64, end int64)) {
+	for {
+		j.mu.RLock()
+		visible := j.visible()
+		p := j.index.parts[id]
+		if p == nil {
+			p = &partition{}
+		}
+		end, lacks := p.exactEnd(visible)
+		if lacks == nil {
+			f(p, visible, end)
+			j.mu.RUnlock()
+			return
+		}
+		lacks.acquire()
+		j.mu.RUnlock()
+		j.keepEdge(lacks)
 	}
-	end = p.visibleEnd(visible)
-	return min(p.lowest(), end), end
+}
+
+// keepEdge puts the batch index of a sealed segment that is committed only in part into memory, where it stays until
+// another segment is that. Without it, where a partition ends would depend on what happens to be in memory. If it cannot
+// be read nothing of the segment is shown before it is committed as a whole. It takes the caller's reference over.
+func (j *Journal) keepEdge(seg *segment) {
+	defer seg.release()
+	t, err := j.tableOf(seg)
+	if err != nil {
+		t = nil
+		j.o.Logger.Warn("the index of a segment cannot be read: what is committed of it is shown when all of it is", "file", seg.path, "error", err)
+	}
+	seg.edge.Store(&edge{table: t})
+	if old := j.edge.Swap(seg); old != nil && old != seg {
+		old.edge.Store(nil)
+	}
 }
 
 // LastStable returns the offset below which every transaction is decided. It is never below the start, though an open
 // transaction's first records may be gone.
-func (j *Journal) LastStable(partition uint32) int64 {
-	visible := j.visible()
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	p := j.index.parts[partition]
-	if p == nil {
-		return 0
-	}
-	end := p.visibleEnd(visible)
-	return max(p.txns.stable(end, visible), min(p.lowest(), end))
+func (j *Journal) LastStable(id uint32) (stable int64) {
+	j.ends(id, func(p *partition, visible uint64, end int64) {
+		stable = max(p.txns.stable(end, visible), min(p.lowest(), end))
+	})
+	return stable
 }
 
 // Aborted returns the aborted transactions that have records in [from, to), in the order of their markers.
@@ -51,20 +79,27 @@ func (j *Journal) Aborted(partition uint32, from, to int64) []Aborted {
 // journal knows, and the offset behind the last record that was appended under it or an older one. It returns -1, -1
 // if everything left is newer.
 func (j *Journal) EpochEnd(id uint32, epoch int32) (int32, int64) {
-	visible := j.visible()
-	j.mu.RLock()
-	x := &j.index
-	p := x.parts[id]
-	if p == nil {
-		p = &partition{}
+	known, position, seen, end := int32(-1), uint64(0), uint64(0), int64(0)
+	j.ends(id, func(_ *partition, visible uint64, e int64) {
+		known, position = j.index.reach(epoch, visible)
+		seen, end = visible, e
+	})
+	if known < 0 {
+		return -1, -1
 	}
-	end := p.visibleEnd(visible)
-	known := int32(-1)
+	if position >= seen {
+		return known, end
+	}
+	return known, j.offsetAt(id, position, end)
+}
+
+// reach is the largest epoch up to the asked one that the log knows, -1 if none, and the position of the first entry above
+// it, or else visible. Terms never fall along the log.
+func (x *index) reach(epoch int32, visible uint64) (known int32, position uint64) {
+	known, position = -1, visible
 	if x.front.index > 0 && int32(x.front.term) <= epoch {
 		known = int32(x.front.term)
 	}
-	// Terms never fall along the log: find the first entry above the epoch.
-	var position uint64 = visible
 	for _, s := range x.segs {
 		n := sort.Search(len(s.entries), func(i int) bool { return int64(s.entries[i].term) > int64(epoch) })
 		if n > 0 {
@@ -75,14 +110,7 @@ func (j *Journal) EpochEnd(id uint32, epoch int32) (int32, int64) {
 			break
 		}
 	}
-	j.mu.RUnlock()
-	if known < 0 {
-		return -1, -1
-	}
-	if position >= visible {
-		return known, end
-	}
-	return known, j.offsetAt(id, position, end)
+	return known, position
 }
 
 // offsetAt is the first offset of a partition at or behind a journal position.

@@ -75,38 +75,49 @@ func (p *partition) spanOf(offset int64) int {
 	return sort.Search(len(p.spans), func(i int) bool { return p.spans[i].next > offset })
 }
 
-// visibleEnd is the offset behind the last batch below the journal position visible.
+// visibleEnd is exactEnd, or less while the batch index of a segment that is committed only in part is not in memory.
 func (p *partition) visibleEnd(visible uint64) int64 {
+	end, _ := p.exactEnd(visible)
+	return end
+}
+
+// exactEnd is the offset behind the last batch below the journal position visible. It needs the batch index of a sealed
+// segment that is committed only in part; if that is not in memory, the segment is returned.
+func (p *partition) exactEnd(visible uint64) (end int64, lacks *segment) {
 	for i := len(p.spans) - 1; i >= 0; i-- {
 		s := &p.spans[i]
 		switch {
 		case s.seg.end() <= visible:
-			return s.next
+			return s.next, nil
 		case s.seg.base >= visible:
 			continue
 		}
 		locs := p.open.locs
-		if i != len(p.spans)-1 || len(locs) == 0 { // a sealed segment that is committed only in part
-			t := s.seg.table.Load()
-			if t == nil {
-				// Not in memory, as many segments behind it are sealed and not committed either: saying less than is
-				// visible is right for the moment that this lasts.
-				continue
+		if i != len(p.spans)-1 || len(locs) == 0 {
+			e := s.seg.edge.Load()
+			if e == nil {
+				return s.first, s.seg
 			}
-			locs = s.locsOf(t)
+			if e.table == nil {
+				return s.first, nil
+			}
+			locs = s.locsOf(e.table)
 		}
 		rel := visible - s.seg.base
 		n := sort.Search(len(locs), func(i int) bool { return uint64(locs[i].rel) >= rel })
 		if n == len(locs) {
-			return s.next
+			return s.next, nil
 		}
-		return locs[n].offset
+		return locs[n].offset, nil
 	}
 	if len(p.spans) > 0 {
-		return p.spans[0].first
+		return p.spans[0].first, nil
 	}
-	return p.end
+	return p.end, nil
 }
+
+// edge is the batch index of the sealed segment in which what is committed ends; nil if it cannot be read.
+type edge struct{ table *table }
 
 // locsOf cuts a span's entries out of its segment's table.
 func (s *span) locsOf(t *table) []loc { return t.locs[s.at : s.at+s.count] }

@@ -34,7 +34,10 @@ type Journal struct {
 
 	// flushMu is held by a flush, which does not take wmu, and by what destroys frames: a flush that ended in the middle of
 	// that would vouch for frames that are gone.
-	flushMu sync.Mutex
+	flushMu writeLock
+
+	mendMu  writeLock // one at a time mends; taken before wmu
+	damages damages   // has its own mutex
 
 	space space // has its own mutex
 
@@ -43,9 +46,10 @@ type Journal struct {
 	holds map[string]map[uint32]int64
 	keep  Retention
 
-	committed atomic.Uint64 // journal position behind the last applied entry
-	durable   atomic.Uint64 // journal position up to which all is on stable storage
-	markMu    sync.Mutex    // guards mark
+	edge      atomic.Pointer[segment] // the one that keeps its batch index in memory, as what is committed ends in it
+	committed atomic.Uint64           // journal position behind the last applied entry
+	durable   atomic.Uint64           // journal position up to which all is on stable storage
+	markMu    sync.Mutex              // guards mark
 	mark      *mark
 	watchers  watchers
 
@@ -76,7 +80,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	}
 	j := &Journal{
 		dir: dir, o: o, fsys: o.FS, keep: o.Retention, holds: map[string]map[uint32]int64{},
-		wmu: newWriteLock(), failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
+		wmu: newWriteLock(), flushMu: newWriteLock(), mendMu: newWriteLock(), failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	j.cache = newTableCache(o.IndexCache)
 	j.indexer = newIndexer(j)

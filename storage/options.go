@@ -42,6 +42,9 @@ type Options struct {
 	FlushEvery time.Duration
 	// Admit, if not nil, is asked before space is taken for an append; what it returns refuses it. It must not block.
 	Admit func() error
+	// OnDamage, if not nil, is told when a reader finds damage in a segment of which none was known; Damages has it from then
+	// on. It must not block, nor call the journal.
+	OnDamage func(*DamageError)
 	// Retention keeps everything by default.
 	Retention Retention
 	// Spares is how many removed segments are kept for reuse, since overwriting a file is several times faster than

@@ -50,67 +50,77 @@ func (r *reading) next() (*batchRun, error) {
 	if r.started && r.room <= 0 {
 		return nil, nil
 	}
-	visible := r.j.visible()
-	s, locs, entries, size, open, err := r.span(visible)
-	if s == nil || err != nil {
+	f, err := r.span()
+	if f == nil || err != nil {
 		return nil, err
 	}
-	seg := s.seg
-	if !open {
+	seg := f.seg
+	if !f.open {
 		t, err := r.j.tableOf(seg)
 		if err != nil {
 			seg.release()
 			return nil, err
 		}
-		locs = s.locsOf(t)
+		f.locs = f.locsOf(t)
 	}
 	if r.tag != nil {
 		r.tag.use(r.j.indexer.tagsOf(seg))
 	}
-	run := r.choose(seg, locs, s.next, size, visible)
+	run := r.choose(f)
 	if run == nil {
 		seg.release()
 		return nil, nil
 	}
-	run.entries = entries
+	run.entries = f.entries
 	return run, nil
+}
+
+// foundSpan is the part of a partition in which a reader goes on.
+type foundSpan struct {
+	span
+	open    bool // its segment is the one being written to
+	locs    []loc
+	entries []entry
+	size    uint64
+	visible uint64
 }
 
 // span finds the span that holds the offset and takes a reference to its segment. Of the open segment the batch index is
 // returned too.
-func (r *reading) span(visible uint64) (_ *span, locs []loc, entries []entry, size uint64, open bool, err error) {
-	j := r.j
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	if j.index.segs == nil {
-		return nil, nil, nil, 0, false, ErrClosed
+func (r *reading) span() (f *foundSpan, err error) {
+	r.j.ends(r.partition, func(p *partition, visible uint64, end int64) {
+		f, err = r.spanOf(p, visible, end)
+	})
+	return f, err
+}
+
+// spanOf is span under mu.
+func (r *reading) spanOf(p *partition, visible uint64, end int64) (*foundSpan, error) {
+	segs := r.j.index.segs
+	if segs == nil {
+		return nil, ErrClosed
 	}
-	p := j.index.parts[r.partition]
-	if p == nil {
-		p = &partition{}
-	}
-	end := p.visibleEnd(visible)
 	if start := min(p.lowest(), end); !r.started && (r.offset < start || r.offset > end) {
-		return nil, nil, nil, 0, false, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
+		return nil, &RangeError{Partition: r.partition, Offset: r.offset, Start: start, End: end}
 	}
 	if r.limit < 0 || r.limit > end {
 		r.limit = end
 	}
 	i := p.spanOf(r.offset)
 	if r.offset >= r.limit || i == len(p.spans) {
-		return nil, nil, nil, 0, false, nil
+		return nil, nil
 	}
 	s := p.spans[i]
 	if s.first > r.offset && r.started { // trimmed while we were reading
-		return nil, nil, nil, 0, false, nil
+		return nil, nil
 	}
 	s.seg.acquire()
-	open = s.seg == j.index.segs[len(j.index.segs)-1]
-	return &s, p.open.locs, s.seg.entries, uint64(s.seg.size), open, nil
+	return &foundSpan{span: s, open: s.seg == segs[len(segs)-1], locs: p.open.locs, entries: s.seg.entries, size: uint64(s.seg.size), visible: visible}, nil
 }
 
 // choose takes batches from the one with the offset on, as many as there is room for.
-func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uint64) *batchRun {
+func (r *reading) choose(f *foundSpan) *batchRun {
+	seg, locs, visible := f.seg, f.locs, f.visible
 	first := sort.Search(len(locs), func(i int) bool { return locs[i].offset > r.offset }) - 1
 	if first < 0 {
 		return nil
@@ -135,12 +145,12 @@ func (r *reading) choose(seg *segment, locs []loc, next int64, size, visible uin
 	if n == first {
 		return nil
 	}
-	run := &batchRun{seg: seg, locs: locs[first:n], end: int64(min(size, visible-seg.base))}
+	run := &batchRun{seg: seg, locs: locs[first:n], end: int64(min(f.size, visible-seg.base))}
 	behind := func(n int) int64 {
 		if n < len(locs) {
 			return locs[n].offset
 		}
-		return next
+		return f.next
 	}
 	run.next, run.behind = behind(n), behind(n)
 	if r.tag != nil {

@@ -90,7 +90,7 @@ func (j *Journal) install(l *loadedLog) error {
 		l.index.first = (&decoder{buf: v}).u64()
 	}
 	for _, s := range l.index.segs {
-		s.discard = closeSegment
+		s.discard, s.report = closeSegment, j.report
 	}
 	j.mu.Lock()
 	l.index.raftFront = j.index.raftFront

@@ -71,7 +71,7 @@ func (j *Journal) nextSegment(position uint64, n int64) (*segment, int64, error)
 	if err := j.fsys.SyncDir(j.dir); err != nil {
 		return nil, 0, fmt.Errorf("starting segment %s: %w", path, err)
 	}
-	seg := &segment{base: position, path: path, file: s.spare, prev: j.current().lastCRC, lastCRC: j.current().lastCRC, discard: closeSegment}
+	seg := &segment{base: position, path: path, file: s.spare, prev: j.current().lastCRC, lastCRC: j.current().lastCRC, discard: closeSegment, report: j.report}
 	seg.acquire()
 	alloc := s.spareLen
 	s.spare = nil

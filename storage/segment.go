@@ -27,9 +27,11 @@ type segment struct {
 	file vfs.File
 	prev uint32 // crc of the frame before the first
 
-	refs    atomic.Int32          // one for the log itself, one for each reader; at zero the file is given up
-	discard func(*segment)        // called once at zero
-	table   atomic.Pointer[table] // a sealed segment's batch index, if it is in memory
+	refs    atomic.Int32                 // one for the log itself, one for each reader; at zero the file is given up
+	discard func(*segment)               // called once at zero
+	report  func(*segment, *DamageError) // told of damage in it; nil while the log is being read
+	table   atomic.Pointer[table]        // a sealed segment's batch index, if it is in memory
+	edge    atomic.Pointer[edge]         // the same, kept while the segment is committed only in part
 
 	keys     atomic.Pointer[keyFile]  // a sealed segment's key index, if it was looked for
 	tagTable atomic.Pointer[tagTable] // a sealed segment's tag index, if it is in memory
@@ -100,7 +102,11 @@ func (s *segment) release() {
 
 // damage describes bytes of the segment that are not what was written.
 func (s *segment) damage(rel int64, end int64, reason string) *DamageError {
-	return &DamageError{File: s.path, Offset: rel, Position: s.base + uint64(rel), End: s.base + uint64(end), Reason: reason}
+	d := &DamageError{File: s.path, Offset: rel, Position: s.base + uint64(rel), End: s.base + uint64(end), Reason: reason}
+	if s.report != nil {
+		s.report(s, d)
+	}
+	return d
 }
 
 func segName(base uint64) string { return fmt.Sprintf("%020d%s", base, segSuffix) }
