@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,19 +26,29 @@ func (m *member) DemoteVoter(id string, timeout time.Duration) error {
 	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
 }
 
+// hasVoter says whether a copy votes in the group.
+func (m *member) hasVoter(r Replica) bool {
+	return slices.ContainsFunc(m.servers(), func(s raft.Server) bool { return s.ID == r.serverID() && s.Suffrage == raft.Voter })
+}
+
 // nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
 const nearEntries = maxAppendEntries
 
 // near says whether the member on a node has nearly all that this one, its leader, has.
 func (m *member) near(node string) bool {
+	has, ok := m.acked(node)
+	return ok && has+nearEntries >= m.raft.LastIndex()
+}
+
+// acked is the last entry that the member on a node is known to have by this one, its leader.
+func (m *member) acked(node string) (entry uint64, ok bool) {
 	g, ok := m.o.Transport.(interface {
 		Acked(node string) (uint64, bool)
 	})
 	if !ok {
-		return false
+		return 0, false
 	}
-	has, ok := g.Acked(node)
-	return ok && has+nearEntries >= m.raft.LastIndex()
+	return g.Acked(node)
 }
 
 // await waits for what raft promised, or for its end: what is in raft's queue when it is shut down it never answers.

@@ -42,6 +42,8 @@ var (
 	ErrUnknownMember = errors.New("unknown node")
 	// ErrMemberInUse: the node still has replicas.
 	ErrMemberInUse = errors.New("node still has replicas")
+	// ErrMembersDown: nodes are down that the change concerns.
+	ErrMembersDown = errors.New("nodes are down")
 	// ErrRemoved: this node was taken out of its cluster.
 	ErrRemoved = errors.New("this node was taken out of the cluster")
 	// ErrClosed: the node is closing.

@@ -105,6 +105,14 @@ func (m *Meta) Members() []Member {
 	return all
 }
 
+// removed says whether a node was taken out. Of one that is not known yet it says no.
+func (m *Meta) removed(id int32) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	_, ok := m.members[id]
+	return !ok && id > 0 && id <= m.lastMember
+}
+
 // member returns a node.
 func (m *Meta) member(id int32) (Member, bool) {
 	m.mu.RLock()

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"path"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -39,6 +40,8 @@ type Options struct {
 	Network *Network
 	// Observe makes the node an observer of a cluster, which excludes Network.
 	Observe *Observe
+	// Version is the build that runs, for other nodes and operators to see.
+	Version string
 	// IdleHold is after how long without a commit a group that holds retention is
 	// logged; 24 h if 0.
 	IdleHold time.Duration
@@ -84,6 +87,9 @@ type Node struct {
 
 	source   source    // what observers get
 	observer *observer // nil: the node is none
+	started  time.Time
+	closing  atomic.Bool // leads are handed over, and none is wanted back
+	removal  removal
 
 	id           int32
 	file         *nodeFile
@@ -113,6 +119,7 @@ func Open(opts Options) (*Node, error) {
 		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
+		started: time.Now(), removal: removal{done: make(chan struct{})},
 
 		answering: make(chan struct{}),
 	}
@@ -193,6 +200,7 @@ func (n *Node) runNetwork() {
 	n.wg.Go(n.keepReplicas)
 	n.wg.Go(n.tellLeads)
 	n.wg.Go(n.steward)
+	n.wg.Go(n.preferLeaders)
 	n.wg.Go(n.settle)
 	n.runHouse()
 }

@@ -12,60 +12,6 @@ import (
 	"github.com/daybook-data/daybook/cluster/placement"
 )
 
-// RemoveMember takes a node out of the cluster: what it has moves to others first, which takes as long as it takes; ctx
-// ends the waiting, and a further call goes on. A node that is gone for good is taken out the same way, as long as every
-// journal of it has a majority of its replicas elsewhere.
-func (n *Node) RemoveMember(ctx context.Context, id int32) error {
-	if n.trans == nil {
-		return fmt.Errorf("%w: this node is alone", ErrUnknownMember)
-	}
-	if _, err := n.proposer.propose(ctx, command{LeaveCluster: &leaveCluster{ID: id}}); err != nil {
-		return err
-	}
-	for {
-		used := false
-		for _, s := range n.meta.Streams() {
-			if !s.uses(id) {
-				continue
-			}
-			used = true
-			if err := n.moveAway(ctx, s, id); err != nil {
-				return err
-			}
-		}
-		if !used {
-			_, err := n.proposer.propose(ctx, command{RemoveMember: &removeMember{ID: id}})
-			return err
-		}
-		if !pause(ctx, 10*retryPause) {
-			return fmt.Errorf("node %d still has replicas: %w", id, ctx.Err())
-		}
-	}
-}
-
-// moveAway gives a node's replicas of a stream to others, or leaves a journal with fewer if there is no other node.
-func (n *Node) moveAway(ctx context.Context, s *Stream, id int32) error {
-	for j := range s.Journals {
-		now := nodesOf(s.replicas(j))
-		at := slices.Index(now, id)
-		if at < 0 {
-			continue
-		}
-		others := slices.DeleteFunc(n.candidates(), func(c placement.Node) bool { return slices.Contains(now, c.ID) })
-		next := slices.Delete(slices.Clone(now), at, at+1)
-		if to := placement.Pick(others, 1); to != nil {
-			next = slices.Insert(next, at, to[0])
-		}
-		if len(next) == 0 {
-			return fmt.Errorf("%w: node %d has the only replica of journal %d of %s, and no other node can take it", ErrMemberInUse, id, j, s.Name)
-		}
-		if err := n.SetReplicas(ctx, s.ID, j, next); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // transferCall asks the leader of a journal to hand it to another node.
 type transferCall struct {
 	journalKey
@@ -147,4 +93,26 @@ func (n *Node) stepAside() {
 			cancel()
 		}
 	}
+}
+
+// Prefer makes a replica of a journal the one that should lead it, for good, and hands it the lead if it has nearly all of
+// the journal; else it gets it later.
+func (n *Node) Prefer(ctx context.Context, id StreamID, journal, to int32) error {
+	s, ok := n.meta.StreamByID(id)
+	switch {
+	case !ok:
+		return ErrUnknownStream
+	case journal < 0 || journal >= s.Journals:
+		return ErrUnknownPartition
+	}
+	now := nodesOf(s.replicas(journal))
+	if !slices.Contains(now, to) {
+		return fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", ErrUnknownMember, now, to)
+	}
+	if now[0] != to {
+		if err := n.SetReplicas(ctx, id, journal, placement.Prefer(now, to)); err != nil {
+			return err
+		}
+	}
+	return n.Transfer(ctx, id, journal, to)
 }

@@ -36,7 +36,7 @@ func TestANodeIsTakenOut(t *testing.T) {
 	gone := c.Leader("s", 0)
 	id := c.Node(gone).ID()
 	c.Stop(gone)
-	must(t, c.Nodes()[0].RemoveMember(t.Context(), id))
+	must(t, c.Nodes()[0].RemoveMember(t.Context(), cluster.Removal{Node: id}))
 	for offset, value := range fill(c, "s", "b", 10) {
 		acked[offset] = value
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -17,12 +19,15 @@ const (
 	callLeads   uint8 = 4 // a leadsCall: what the caller leads
 	callStalled uint8 = 5 // the caller's disk does not answer: take over what it leads
 	callJournal uint8 = 6 // a transferCall, to who leads the journal
+	callReport  uint8 = 7 // a reportCall; answered with a NodeReport
 )
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
 type callAnswer struct {
 	Error *wireError      `json:"error,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
+	// Removed says that the caller is no node of the cluster any more.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // handle answers the calls of other nodes. Those that come while this one still opens wait: others call it as soon as
@@ -32,6 +37,9 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 	case <-n.answering:
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if id := nodeID(raft.ServerAddress(from)); n.meta.removed(id) {
+		return json.Marshal(callAnswer{Error: toWire(ErrRemoved), Removed: true})
 	}
 	var value any
 	var err error
@@ -48,6 +56,8 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		n.trans.Failover(from)
 	case callJournal:
 		err = n.answerJournal(body)
+	case callReport:
+		value, err = n.answerReport(body)
 	default:
 		err = fmt.Errorf("call of kind %d is not known to this node: it runs an older build", kind)
 	}
@@ -75,6 +85,9 @@ func (n *Node) callNode(ctx context.Context, node int32, kind uint8, body []byte
 		return fmt.Errorf("reading the answer of node %d: %w", node, err)
 	}
 	if a.Error != nil {
+		if a.Removed {
+			n.noteRemoved(fmt.Sprintf("node %d says so", node))
+		}
 		return fmt.Errorf("node %d: %w", node, a.Error.err())
 	}
 	if value == nil {

@@ -25,8 +25,10 @@ func (n *Node) control() {
 	seen := sightings{}
 	for {
 		changed := n.meta.Changed()
+		n.lookForRefusals()
 		if _, ok := n.Coordinator(); ok {
 			seen.note(n)
+			n.stepDownIfLeaving()
 			for n.tendMetaGroup(seen) {
 			}
 		} else {
@@ -82,6 +84,14 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 		n.logger.Warn("the members of the metadata group could not be changed; trying again", "error", err)
 	}
 	return err == nil
+}
+
+// stepDownIfLeaving hands the metadata over where this node is being taken out, or was: a leader does not take itself out
+// of the group.
+func (n *Node) stepDownIfLeaving() {
+	if m, ok := n.meta.member(n.id); (!ok || m.Leaving) && n.others() > 0 && len(n.meta.Members()) > 0 {
+		_ = n.metaGroup.TransferTo("") // tried again in the next round
+	}
 }
 
 type metaStep struct {

@@ -124,6 +124,9 @@ func (n *Node) SyncMeta(ctx context.Context) error {
 		if n.ctx.Err() != nil {
 			return ErrClosed
 		}
+		if n.removal.told() {
+			return ErrRemoved
+		}
 	}
 }
 

@@ -33,11 +33,24 @@ type identity struct {
 	Observes bool `json:"observes,omitempty"`
 	// Settled says that the metadata was complete here once: if it is missing later it was lost.
 	Settled bool `json:"settled,omitempty"`
+	// Removed says that the node was taken out of its cluster, and how it learnt that.
+	Removed string `json:"removed,omitempty"`
+	// Generation counts how often the cluster went on after it had lost its majority for good: copies of before are told
+	// from those that count by it.
+	Generation uint64 `json:"generation,omitempty"`
 	// Peers are the other nodes' addresses as known last, so that a restart finds them.
 	Peers map[int32]string `json:"peers,omitempty"`
 	// Replicas are the copies that were begun here, by journal: one whose files are missing was lost, and is not to be begun
 	// again as if it had never been.
 	Replicas map[string]uint64 `json:"replicas,omitempty"`
+}
+
+// family is the name that the node and the others show each other: of one cluster and one generation.
+func (i identity) family() string {
+	if i.Generation == 0 {
+		return i.Cluster
+	}
+	return fmt.Sprintf("%s#%d", i.Cluster, i.Generation)
 }
 
 // sealedIdentity is the file: the identity and the CRC-32C of its bytes.

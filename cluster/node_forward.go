@@ -44,6 +44,9 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 		if err == nil || errors.Is(err, storage.ErrDiskFull) || n.metaGroup.Err() != nil {
 			return v, err
 		}
+		if n.removal.told() {
+			return nil, ErrRemoved
+		}
 		if !pause(n.ctx, retryPause) {
 			return nil, fmt.Errorf("%w: %w", ErrClosed, err)
 		}

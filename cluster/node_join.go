@@ -19,9 +19,10 @@ const joinPatience = time.Minute
 
 // joinAnswer is what a node is told that asked to join with a joinCluster.
 type joinAnswer struct {
-	Cluster string   `json:"cluster_id"`
-	Node    int32    `json:"node_id"`
-	Members []Member `json:"members"`
+	Cluster    string   `json:"cluster_id"`
+	Generation uint64   `json:"generation,omitempty"`
+	Node       int32    `json:"node_id"`
+	Members    []Member `json:"members"`
 }
 
 // identify finds out which node of which cluster the directory belongs to, and notes it before anything else is done.
@@ -37,6 +38,9 @@ func (n *Node) identify() error {
 		return fmt.Errorf("%s is an observer's directory: start it as one", n.opts.Dir)
 	}
 	n.file = f
+	if err := n.refuseRemoved(); err != nil {
+		return err
+	}
 	net := n.opts.Network
 	switch {
 	case net == nil && !found:
@@ -133,7 +137,7 @@ func (n *Node) askOne(ctx context.Context, address string, question []byte) (a j
 
 func (n *Node) noteJoined(a joinAnswer) error {
 	return n.file.update(func(i *identity) {
-		i.Cluster, i.Node = a.Cluster, a.Node
+		i.Cluster, i.Generation, i.Node = a.Cluster, a.Generation, a.Node
 		i.Peers = addresses(a.Members, a.Node)
 	})
 }
@@ -167,7 +171,7 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Node: v.(Member).ID, Members: n.meta.Members()})
+	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Generation: n.file.get().Generation, Node: v.(Member).ID, Members: n.meta.Members()})
 }
 
 // address is what the other nodes are told.

@@ -33,12 +33,16 @@ type lead struct {
 // leadsCall tells all that the caller leads.
 type leadsCall struct {
 	Leads []lead `json:"leads"`
+	// Closing says that the caller is about to close: it hands over what it leads and wants nothing back.
+	Closing bool `json:"closing,omitempty"`
 }
 
 // leadTable is what other nodes have said that they lead.
 type leadTable struct {
 	mu sync.Mutex
 	by map[journalKey]lead // guarded by mu
+	// closing are the nodes that said so last; guarded by mu
+	closing map[int32]bool
 }
 
 // heard takes over what a node says.
@@ -54,8 +58,9 @@ func (t *leadTable) heard(from string, body []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.by == nil {
-		t.by = map[journalKey]lead{}
+		t.by, t.closing = map[journalKey]lead{}, map[int32]bool{}
 	}
+	t.closing[int32(id)] = c.Closing
 	maps.DeleteFunc(t.by, func(_ journalKey, l lead) bool { return l.node == int32(id) })
 	for _, l := range c.Leads {
 		l.node = int32(id)
@@ -64,6 +69,13 @@ func (t *leadTable) heard(from string, body []byte) error {
 		}
 	}
 	return nil
+}
+
+// isClosing says whether a node is about to close.
+func (t *leadTable) isClosing(node int32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closing[node]
 }
 
 func (t *leadTable) get(k journalKey) (lead, bool) {
@@ -83,23 +95,28 @@ func (n *Node) tellLeads() {
 			continue
 		}
 		last, at = now, time.Now()
-		body, err := json.Marshal(leadsCall{Leads: now})
-		if err != nil {
-			panic(err) // there is nothing in it that has no JSON
-		}
-		var all sync.WaitGroup
-		for _, m := range n.meta.Members() {
-			if m.ID == n.id || !n.Up(m.ID) {
-				continue
-			}
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(n.ctx, time.Second)
-				defer cancel()
-				_ = n.callNode(ctx, m.ID, callLeads, body, nil) // it is told again soon
-			})
-		}
-		all.Wait()
+		n.tell(n.ctx, now)
 	}
+}
+
+// tell tells the other nodes what this one leads.
+func (n *Node) tell(ctx context.Context, leads []lead) {
+	body, err := json.Marshal(leadsCall{Leads: leads, Closing: n.closing.Load()})
+	if err != nil {
+		panic(err) // there is nothing in it that has no JSON
+	}
+	var all sync.WaitGroup
+	for _, m := range n.meta.Members() {
+		if m.ID == n.id || !n.Up(m.ID) {
+			continue
+		}
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_ = n.callNode(ctx, m.ID, callLeads, body, nil) // it is told again soon
+		})
+	}
+	all.Wait()
 }
 
 // ownLeads is what this node leads, in the order of streams, and notes what has changed.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -18,7 +19,7 @@ func (n *Node) openNetwork() error {
 	net, me := n.opts.Network, n.file.get()
 	var err error
 	n.trans, err = transport.Open(transport.Options{
-		Cluster: me.Cluster, Node: nodeName(n.id), Listener: net.Listener, Dial: net.Dial, TLS: net.TLS,
+		Cluster: me.family(), Node: nodeName(n.id), Listener: net.Listener, Dial: net.Dial, TLS: net.TLS,
 		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
@@ -81,6 +82,9 @@ func (n *Node) settle() {
 			close(n.ready)
 			return
 		}
+		if errors.Is(err, ErrRemoved) {
+			n.noteRemoved("the metadata does not have it")
+		}
 		if text := err.Error(); text != told && n.ctx.Err() == nil {
 			told = text
 			n.logger.Warn("the node is not yet part of its cluster; trying again", "node", n.id, "error", err)
@@ -133,6 +137,10 @@ func (n *Node) meetMembers() {
 	members := n.meta.Members()
 	if len(members) == 0 {
 		return // nothing is known yet but the addresses in the node's file
+	}
+	if n.meta.removed(n.id) {
+		n.noteRemoved("the metadata says so")
+		return
 	}
 	now, old := addresses(members, n.id), n.file.get().Peers
 	for id, address := range now {

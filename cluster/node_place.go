@@ -40,7 +40,7 @@ func (n *Node) candidates() (nodes []placement.Node) {
 	for _, m := range n.meta.Members() {
 		if !m.Leaving {
 			at[m.ID] = len(nodes)
-			nodes = append(nodes, placement.Node{ID: m.ID, Rack: m.Rack})
+			nodes = append(nodes, placement.Node{ID: m.ID, Rack: m.Rack, Closed: !n.Up(m.ID)})
 		}
 	}
 	for _, s := range n.meta.Streams() {

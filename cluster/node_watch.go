@@ -68,6 +68,9 @@ func (n *Node) Disk() DiskStatus {
 func (n *Node) Health() error {
 	s := n.disk.now()
 	var errs []error
+	if n.removal.told() {
+		errs = append(errs, n.removedErr())
+	}
 	if s.Stalled != nil {
 		errs = append(errs, fmt.Errorf("the disk has not answered a %s of %s for %s", s.Stalled.Op, s.Stalled.File, s.Stalled.For.Round(time.Second)))
 	}

@@ -12,10 +12,13 @@ type Node struct {
 	Rack string
 	// Replicas and Leads are how many it has, and how many of these it is to lead.
 	Replicas, Leads int
+	// Closed says that it gets no further replicas. Those it has stay.
+	Closed bool
 }
 
 // Pick returns n nodes for a journal, the one that should lead it first, and counts them in the nodes. It spreads over
-// racks first and then over the nodes that have least. It returns nil if there are fewer than n nodes.
+// racks first and then over the nodes that have least. It returns nil if there are fewer than n that are not
+// closed.
 func Pick(nodes []Node, n int) []int32 {
 	if n < 1 || n > len(nodes) {
 		return nil
@@ -26,12 +29,15 @@ func Pick(nodes []Node, n int) []int32 {
 		var best *Node
 		for i := range nodes {
 			c := &nodes[i]
-			if slices.Contains(picked, c) {
+			if slices.Contains(picked, c) || c.Closed {
 				continue
 			}
 			if best == nil || cmp.Or(cmp.Compare(racks[c.Rack], racks[best.Rack]), cmp.Compare(c.Replicas, best.Replicas), cmp.Compare(c.Leads, best.Leads), cmp.Compare(c.ID, best.ID)) < 0 {
 				best = c
 			}
+		}
+		if best == nil {
+			return nil
 		}
 		racks[best.Rack]++
 		best.Replicas++

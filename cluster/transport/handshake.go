@@ -198,7 +198,7 @@ func (t *Transport) objection(h hello, conn net.Conn) string {
 	case h.lane == laneObserver && observes(h.cluster, t.o.Cluster):
 		return ""
 	case h.cluster != t.o.Cluster:
-		return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", h.cluster, t.o.Cluster)
+		return stranger(h.cluster, t.o.Cluster)
 	case h.node == t.o.Node:
 		return fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)
 	case t.doubled(h):

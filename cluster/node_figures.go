@@ -1,0 +1,79 @@
+package cluster
+
+// Figures are what one node knows of the cluster without asking others.
+type Figures struct {
+	Nodes, NodesDown int
+	// Copies is how many journals are here, Led how many of them this node leads and serves.
+	Copies, Led int
+	// UnderReplicated are led here, and have fewer copies in sync than they should have.
+	UnderReplicated int
+	// Leaderless are those of the whole cluster of which this node knows no leader that is up.
+	Leaderless int
+	// Lag is how far the copies on other nodes are behind what this node leads, by node.
+	Lag map[int32]Lag
+	// Coordinates says that this node leads the metadata.
+	Coordinates bool
+}
+
+// Lag is how far a node is behind, at most and over all journals.
+type Lag struct {
+	Entries, Bytes         uint64
+	MostEntries, MostBytes uint64
+}
+
+func (l Lag) add(f FollowerReport) Lag {
+	l.Entries, l.Bytes = l.Entries+f.Entries, l.Bytes+f.Bytes
+	l.MostEntries, l.MostBytes = max(l.MostEntries, f.Entries), max(l.MostBytes, f.Bytes)
+	return l
+}
+
+// Figures counts what is known here now.
+func (n *Node) Figures() Figures {
+	f := Figures{Lag: map[int32]Lag{}}
+	for _, m := range n.Members() {
+		f.Nodes++
+		if !n.Up(m.ID) {
+			f.NodesDown++
+		}
+	}
+	_, f.Coordinates = n.Coordinator()
+	for _, s := range n.meta.Streams() {
+		l, err := n.live(s)
+		if err != nil {
+			continue
+		}
+		for _, h := range l.journals {
+			n.addFigures(&f, l, h)
+		}
+	}
+	return f
+}
+
+func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
+	g := h.opened()
+	if g != nil {
+		f.Copies++
+	}
+	if n.trans == nil {
+		f.Led = f.Copies
+		return
+	}
+	if g == nil || !g.serves() {
+		if leader, _ := h.leader(); leader < 0 || !n.Up(leader) {
+			f.Leaderless++
+		}
+		return
+	}
+	f.Led++
+	if len(n.inSync(l, h, g)) < len(l.stream.replicas(h.number)) {
+		f.UnderReplicated++
+	}
+	last, position := g.Journal().LogEnd()
+	for _, s := range g.servers() {
+		if id := nodeID(s.Address); id != n.id {
+			if r := g.reportFollower(id, s, last, position); r.Known {
+				f.Lag[id] = f.Lag[id].add(r)
+			}
+		}
+	}
+}

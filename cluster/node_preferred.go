@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/placement"
+)
+
+// preferEvery is how often a leader looks whether others should lead what it leads.
+const preferEvery = time.Second
+
+// preferLeaders hands leads to the first of each journal's replicas until the node closes: after a restart, or when
+// another one was made the first.
+func (n *Node) preferLeaders() {
+	leads := placement.NewLeads[journalKey](10 * n.opts.timeout())
+	for pause(n.ctx, preferEvery) {
+		now := time.Now()
+		for _, m := range n.meta.Members() {
+			leads.Saw(m.ID, m.ID != n.id && !m.Leaving && n.Up(m.ID) && !n.leads.isClosing(m.ID), now)
+		}
+		for _, l := range leads.Due(n.unwantedLeads(), now) {
+			if err := n.transfer(transferCall{l.Journal, l.To}); err != nil && n.ctx.Err() == nil {
+				n.logger.Info("a lead could not be handed to the node that should have it; trying again later", "stream", l.Journal.Stream.String(), "journal", l.Journal.Journal, "node", l.To, "error", err)
+			}
+		}
+	}
+}
+
+// unwantedLeads is what this node leads and another one should, which has all of it.
+func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
+	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+		s, ok := n.meta.StreamByID(h.stream)
+		if !ok || !g.serves() {
+			return
+		}
+		if first := s.replicas(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(nodeName(first.Node)) {
+			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
+		}
+	})
+	return all
+}
+
+// handOverPatience is how long a node that closes tries to hand over what it leads.
+const handOverPatience = 10 * time.Second
+
+// HandOver hands what this node leads to other nodes, and returns when it leads nothing more, or nobody can take the
+// rest. It is called before the node is closed on purpose: its clients then find other leaders at once, where they would
+// otherwise wait until this node is missed. Nobody hands leads back meanwhile.
+func (n *Node) HandOver(ctx context.Context) {
+	if n.trans == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverPatience)
+	defer cancel()
+	n.closing.Store(true)
+	n.tell(ctx, n.ownLeads())
+	for {
+		left := n.handOverJournals(ctx)
+		if _, leads := n.Coordinator(); leads && n.others() > 0 {
+			_ = n.metaGroup.TransferTo("") // tried again below
+			_, leads = n.Coordinator()
+			if leads {
+				left++
+			}
+		}
+		if left == 0 || !pause(ctx, retryPause) {
+			return
+		}
+	}
+}
+
+// others is how many other nodes are up.
+func (n *Node) others() (up int) {
+	for _, m := range n.meta.Members() {
+		if m.ID != n.id && n.Up(m.ID) {
+			up++
+		}
+	}
+	return up
+}
+
+// handOverJournals tries once for each journal, and returns how many are left that somebody could take.
+func (n *Node) handOverJournals(ctx context.Context) (left int) {
+	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+		s, ok := n.meta.StreamByID(h.stream)
+		if !ok || ctx.Err() != nil || !g.serves() {
+			return
+		}
+		able := 0
+		for _, r := range s.replicas(h.number) {
+			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.hasVoter(r) {
+				continue
+			}
+			if n.transfer(transferCall{h.key(), r.Node}) == nil {
+				return
+			}
+			able = 1 // it may be near in a moment
+		}
+		left += able
+	})
+	return left
+}

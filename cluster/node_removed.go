@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+// removal is what a node knows of its own removal from the cluster.
+type removal struct {
+	once sync.Once
+	done chan struct{} // closed when it is known
+}
+
+func (r *removal) told() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Removed is closed when this node learns that it is not part of its cluster any more: it was taken out, or the cluster
+// went on without it after it had lost its majority. What it has counts for nothing from then on: whoever has opened the
+// node should stop serving clients and close it. Opening the directory again is refused.
+func (n *Node) Removed() <-chan struct{} { return n.removal.done }
+
+// removedErr says what happened and what to do.
+func (n *Node) removedErr() error {
+	return fmt.Errorf("%w: node %d of cluster %s (%s); its copies do not count any more. To join again, start it with an empty folder in place of %s and the address of a node to join",
+		ErrRemoved, n.id, n.file.get().Cluster, n.file.get().Removed, n.opts.Dir)
+}
+
+// noteRemoved notes for good that the node was taken out, and tells everyone.
+func (n *Node) noteRemoved(how string) {
+	n.removal.once.Do(func() {
+		err := n.file.update(func(i *identity) { i.Removed = how })
+		n.logger.Error("THIS NODE WAS TAKEN OUT OF ITS CLUSTER: it serves nobody any more", "error", errors.Join(n.removedErr(), err))
+		close(n.removal.done)
+	})
+}
+
+// refuseRemoved keeps a node that was taken out from starting.
+func (n *Node) refuseRemoved() error {
+	if n.file.get().Removed == "" {
+		return nil
+	}
+	n.id = n.file.get().Node
+	return n.removedErr()
+}
+
+// lookForRefusals learns from nodes of a later generation that this one's does not count any more.
+func (n *Node) lookForRefusals() {
+	for node, p := range n.trans.Stats().Peers {
+		var refused *transport.RefusedError
+		if errors.As(p.Err, &refused) && strings.Contains(refused.Reason, transport.Superseded) {
+			n.noteRemoved(fmt.Sprintf("node %s says that the cluster went on without it", node))
+			return
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/clustertest"
+)
+
+func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
+	t.Helper()
+	s, err := n.Status(t.Context())
+	must(t, err)
+	return s
+}
+
+// quiet waits until a cluster has nothing that is worth a look.
+func quiet(t *testing.T, c *clustertest.Cluster) cluster.ClusterStatus {
+	t.Helper()
+	var s cluster.ClusterStatus
+	c.Until("a cluster in order", func() bool {
+		s = status(t, c.Nodes()[0])
+		bad := s.Counts
+		bad.Nodes, bad.Journals, bad.NotPreferred = 0, 0, 0
+		return s.Stale == "" && bad == cluster.Counts{}
+	})
+	return s
+}
+
+func TestStatusSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	c, s := replicated(t, 3, "s", func(o *cluster.Options) { o.Version = "v1" })
+	fill(c, "s", "a", 5)
+	all := quiet(t, c)
+	if len(all.Journals) != 1 || all.Counts.Nodes != 3 || all.Journals[0].InSync != 3 || all.Journals[0].StreamID != s.ID {
+		t.Fatalf("of three nodes in order it says %+v", all)
+	}
+	for _, m := range all.Members {
+		if !m.Up || m.Version != "v1" || m.Copies != 1 || m.Since.IsZero() || m.Disk == nil || !m.Voter {
+			t.Errorf("of a node that is up it says %+v", m)
+		}
+	}
+	dead := (c.Leader("s", 0) + 1) % 3
+	id := c.Node(dead).ID()
+	c.Stop(dead)
+	fill(c, "s", "b", 100)
+	c.Until("the dead node to show", func() bool {
+		all = status(t, c.Nodes()[0])
+		return all.Counts.NodesDown == 1 && all.Counts.UnderReplicated == 1 && all.Counts.Leaderless == 0
+	})
+	i := slices.IndexFunc(all.Journals[0].Replicas, func(r cluster.ReplicaStatus) bool { return r.Node == id })
+	if r := all.Journals[0].Replicas[i]; r.State != cluster.ReplicaDown {
+		t.Errorf("of the dead node's copy it says %+v", r)
+	}
+	for _, n := range c.Nodes() {
+		if f := n.Figures(); f.NodesDown != 1 || f.Led+f.UnderReplicated > 2 {
+			t.Errorf("node %d counts %+v", n.ID(), f)
+		}
+	}
+	c.Restart(dead)
+	quiet(t, c)
+}
+
+// With no majority it still answers, and says that it may be out of date.
+func TestStatusAnswersWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	c, _ := replicated(t, 3, "s")
+	quiet(t, c)
+	c.Stop(0)
+	c.Stop(1)
+	c.Until("the journal to have no leader", func() bool {
+		s := status(t, c.Node(2))
+		return s.Stale != "" && s.Counts.Leaderless == 1 && s.Counts.NodesDown == 2 && s.Controller == -1
+	})
+}
+
+// Nodes that come get their share of the replicas, a few journals at a time, and nothing is lost meanwhile.
+func TestLoadIsSpreadOverNewNodes(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 3)
+	untilVoters(t, c, 3)
+	acked := map[string]map[int64]string{}
+	for i := range 6 {
+		name := fmt.Sprint("s", i)
+		_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: name, Replication: 2})
+		must(t, err)
+		acked[name] = fill(c, name, "a", 5)
+	}
+	c.Add()
+	quiet(t, c)
+	most := 0
+	c.Until("the load to be spread", func() bool {
+		p, err := c.Node(0).RebalanceStep(t.Context(), false)
+		must(t, err)
+		most = max(most, p.Moving)
+		return p.Done
+	})
+	if most > 4 {
+		t.Errorf("%d journals were on their way at a time", most)
+	}
+	s := quiet(t, c)
+	for _, m := range s.Members {
+		if m.Copies != 3 {
+			t.Errorf("node %d has %d copies, want 3", m.ID, m.Copies)
+		}
+	}
+	for name := range acked {
+		for offset, value := range fill(c, name, "b", 5) {
+			acked[name][offset] = value
+		}
+		wantReplica(t, c, c.Leader(name, 0), name, acked[name])
+	}
+	c.Stop(3)
+	c.Until("a node that is down to keep it from moving", func() bool {
+		_, err := c.Node(0).RebalanceStep(t.Context(), false)
+		return errors.Is(err, cluster.ErrMembersDown)
+	})
+}
+
+func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 3)
+	untilVoters(t, c, 3)
+	_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s", Replication: 1})
+	must(t, err)
+	acked := fill(c, "s", "a", 5)
+	for _, count := range []int{3, 1, 2} {
+		c.Until(fmt.Sprint(count, " replicas"), func() bool {
+			p, err := c.Node(0).ResizeStep(t.Context(), "s", count, false)
+			must(t, err)
+			return p.Done
+		})
+		if s := quiet(t, c); s.Journals[0].Wanted != count || s.Journals[0].InSync != count {
+			t.Errorf("asked for %d it has %+v", count, s.Journals[0])
+		}
+		for offset, value := range fill(c, "s", fmt.Sprint(count), 5) {
+			acked[offset] = value
+		}
+		wantReplica(t, c, c.Leader("s", 0), "s", acked)
+	}
+	if _, err := c.Node(0).ResizeStep(t.Context(), "s", 4, false); !errors.Is(err, cluster.ErrInvalidReplication) {
+		t.Errorf("four replicas on three nodes: %v", err)
+	}
+}
+
+// A node that has to go is not taken out where its journals have nowhere to go, unless somebody agrees to fewer replicas.
+func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
+	t.Parallel()
+	c, _ := replicated(t, 3, "s")
+	if _, err := c.Node(0).RemoveStep(t.Context(), cluster.Removal{Node: 3}); !errors.Is(err, cluster.ErrMemberInUse) {
+		t.Fatalf("with no other node: %v", err)
+	}
+	must(t, c.Node(0).RemoveMember(t.Context(), cluster.Removal{Node: 3, Undo: true}))
+	if s := status(t, c.Node(0)); s.Members[2].Leaving {
+		t.Error("after it was undone the node still is to go")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, c.Node(0).RemoveMember(ctx, cluster.Removal{Node: 3, Fewer: true}))
+	c.Until("two replicas", func() bool {
+		s := status(t, c.Node(0))
+		return len(s.Members) == 2 && s.Journals[0].Wanted == 2 && s.Journals[0].InSync == 2 && !s.Journals[0].Moving
+	})
+}
+
+// A node that was taken out while it ran says so, and is refused when it is started again.
+func TestARemovedNodeSaysSo(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 3)
+	untilVoters(t, c, 3)
+	controller := c.Controller()
+	for _, gone := range []int{controller, (controller + 1) % 3} { // who leads the metadata, and one that does not
+		n := c.Node(gone)
+		ask := c.Node((controller + 2) % 3)
+		must(t, ask.RemoveMember(t.Context(), cluster.Removal{Node: n.ID()}))
+		select {
+		case <-n.Removed():
+		case <-time.After(time.Minute):
+			t.Fatalf("node %d does not learn that it was taken out", n.ID())
+		}
+		if err := n.Health(); !errors.Is(err, cluster.ErrRemoved) {
+			t.Errorf("its health is %v", err)
+		}
+		c.Stop(gone)
+		_, err := cluster.Open(cluster.Options{Dir: c.Dir(gone), Network: &cluster.Network{Listener: listen(t, "127.0.0.1:0")}})
+		if !errors.Is(err, cluster.ErrRemoved) {
+			t.Errorf("started again it says %v", err)
+		}
+	}
+}
+
+// The first replica leads again after its node was away, without being told to.
+func TestThePreferredLeaderLeadsAgain(t *testing.T) {
+	t.Parallel()
+	c, s := replicated(t, 3, "s", func(o *cluster.Options) { o.Network.Timeout = 500 * time.Millisecond })
+	p, err := c.Node(0).Partition("s", 0)
+	must(t, err)
+	first := c.Place(p.Replicas()[0])
+	c.Until("the preferred leader", func() bool { return c.Leader("s", 0) == first })
+	acked := fill(c, "s", "a", 5)
+	c.Stop(first)
+	for offset, value := range fill(c, "s", "b", 5) {
+		acked[offset] = value
+	}
+	c.Restart(first)
+	c.Until("the preferred leader to lead again", func() bool { return c.Leader("s", 0) == first })
+	// And another one once it is the first.
+	other := (first + 1) % 3
+	c.Until("the other one to be the first", func() bool {
+		return c.Node(first).Prefer(t.Context(), s.ID, 0, c.Node(other).ID()) == nil
+	})
+	c.Until("the other one to lead", func() bool { return c.Leader("s", 0) == other })
+	wantReplica(t, c, other, "s", acked)
+}
+
+// A node that hands over leads nothing when it is done, and gets nothing back.
+func TestANodeHandsOverWhatItLeads(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 3)
+	untilVoters(t, c, 3)
+	for i := range 5 {
+		_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: fmt.Sprint("s", i), Replication: 3})
+		must(t, err)
+		fill(c, fmt.Sprint("s", i), "a", 1)
+	}
+	quiet(t, c)
+	for _, n := range c.Nodes() {
+		n.HandOver(t.Context())
+		if f := n.Figures(); f.Led != 0 {
+			t.Errorf("node %d still leads %d journals", n.ID(), f.Led)
+		}
+		if _, leads := n.Coordinator(); leads {
+			t.Errorf("node %d still leads the metadata", n.ID())
+		}
+		place := c.Place(n.ID())
+		c.Stop(place)
+		for i := range 5 {
+			fill(c, fmt.Sprint("s", i), "b", 1)
+		}
+		c.Restart(place)
+		quiet(t, c)
+	}
+}
