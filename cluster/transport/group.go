@@ -33,6 +33,7 @@ type Group struct {
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
 	voted     atomic.Int64           // when a vote was last asked for, ns
+	refused   atomic.Int64           // when one was last refused, ns
 	term      atomic.Uint64          // the highest that raft has answered with
 	leader    atomic.Pointer[string] // the node whose append was last accepted; nil: none, or it is this one
 
@@ -125,28 +126,6 @@ func (g *Group) Close() error {
 func (g *Group) ledBy(node string) bool {
 	l := g.leader.Load()
 	return l != nil && *l == node
-}
-
-// rank is how many living voters, but for the dead leader, come before this one by id; votes is false if this member is
-// no voter or does not know.
-func (g *Group) rank(dead string) (rank int, votes bool) {
-	b := g.bound.Load()
-	if b == nil {
-		return 0, false
-	}
-	for _, s := range b.servers() {
-		switch node := string(s.Address); {
-		case s.Suffrage != raft.Voter:
-		case node == g.t.o.Node:
-			votes = s.ID == b.self
-		case node == dead || node > g.t.o.Node:
-		default:
-			if p, err := g.t.peer(node); err == nil && p.alive() {
-				rank++
-			}
-		}
-	}
-	return rank, votes
 }
 
 // session returns the session to a member.

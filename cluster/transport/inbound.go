@@ -134,6 +134,9 @@ func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
 	case *raft.RequestVoteResponse:
 		a.term, success = r.Term, r.Granted
 		append = r.Granted // it may lead soon, and die before it has sent anything
+		if !r.Granted {
+			g.refused.Store(time.Now().UnixNano())
+		}
 	case *raft.RequestPreVoteResponse:
 		return answer{status: statusOK, instance: g.instance, term: r.Term, flags: flagIf(r.Granted)} // the term is not its own
 	case *raft.InstallSnapshotResponse:
@@ -225,52 +228,4 @@ func (g *Group) stand() {
 	if g.deliver(in) == statusOK {
 		g.t.stats.injected.Add(1)
 	}
-}
-
-// Failover has the local members of the groups that a node led stand for election: it said itself that it cannot lead.
-func (t *Transport) Failover(node string) { t.failover(node) }
-
-// failover has the local members of the groups that node led stand for election.
-func (t *Transport) failover(node string) {
-	t.mu.Lock()
-	var led []*Group
-	for _, g := range t.groups {
-		if g.ledBy(node) {
-			led = append(led, g)
-		}
-	}
-	t.mu.Unlock()
-	waves := map[int][]*Group{}
-	for _, g := range led {
-		if rank, votes := g.rank(node); votes {
-			waves[rank] = append(waves[rank], g)
-		}
-	}
-	if len(waves) > 0 {
-		t.o.Logger.Warn("a node is dead: its groups elect other leaders", "node", node, "groups", len(led))
-	}
-	t.running.Go(func() {
-		since := time.Now()
-		for rank := 0; len(waves) > 0; rank++ {
-			for _, g := range waves[rank] {
-				switch {
-				case !g.ledBy(node): // somebody else was elected since
-				case g.voted.Load() > since.UnixNano(): // somebody else stands; two at once would split the votes
-					waves[rank+1] = append(waves[rank+1], g)
-				default:
-					g.stand()
-				}
-			}
-			delete(waves, rank)
-			since = time.Now() // who was put off is put off again only by who stands again
-			if len(waves) == 0 {
-				return
-			}
-			select {
-			case <-t.ctx.Done():
-				return
-			case <-time.After(t.o.Stagger):
-			}
-		}
-	})
 }
