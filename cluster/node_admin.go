@@ -95,24 +95,24 @@ func (n *Node) stepAside() {
 	}
 }
 
-// Prefer makes a replica of a journal the one that should lead it, for good, and hands it the lead if it has nearly all of
-// the journal; else it gets it later.
-func (n *Node) Prefer(ctx context.Context, id StreamID, journal, to int32) error {
+// Prefer makes a replica of a journal the one that should lead it, for good, and hands it the lead. If that cannot be now,
+// as the replica has not yet nearly all of the journal, later says so: it gets the lead when it can.
+func (n *Node) Prefer(ctx context.Context, id StreamID, journal, to int32) (later, err error) {
 	s, ok := n.meta.StreamByID(id)
 	switch {
 	case !ok:
-		return ErrUnknownStream
+		return nil, ErrUnknownStream
 	case journal < 0 || journal >= s.Journals:
-		return ErrUnknownPartition
+		return nil, ErrUnknownPartition
 	}
 	now := nodesOf(s.replicas(journal))
 	if !slices.Contains(now, to) {
-		return fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", ErrUnknownMember, now, to)
+		return nil, fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", ErrUnknownMember, now, to)
 	}
 	if now[0] != to {
 		if err := n.SetReplicas(ctx, id, journal, placement.Prefer(now, to)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return n.Transfer(ctx, id, journal, to)
+	return n.Transfer(ctx, id, journal, to), nil
 }

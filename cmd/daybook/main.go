@@ -97,7 +97,7 @@ Exit codes: 0 ok, 1 failed at run time, 2 bad configuration, 3 environment not r
 	root.PersistentFlags().StringVar(&c.level, "log-level", "info", "debug, info, warn or error")
 	root.PersistentFlags().BoolVar(&c.logJSON, "log-json", false, "log lines as JSON")
 	root.AddCommand(c.runCommand(), c.serverCommand(), c.validateCommand(), c.replayCommand(),
-		c.tailCommand(), c.streamsCommand(), c.statusCommand(), c.journalCommand(), c.getCommand(), c.benchCommand())
+		c.tailCommand(), c.streamsCommand(), c.statusCommand(), c.journalCommand(), c.getCommand(), c.clusterCommand(), c.benchCommand())
 	c.markStart(root)
 	return root
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,13 +66,16 @@ func (s *store) serveSocket(ctx context.Context) error {
 	return s.server.Serve(ctx, l, kafka.Access{Trusted: true})
 }
 
-// serveOwner answers what the folder's owner asks: profiles, and records by key.
+// serveOwner answers what the folder's owner asks: profiles, records by key, and how the cluster is and what is to become
+// of it.
 func (s *store) serveOwner(ctx context.Context) error {
 	l, err := listenSocket(s.dir, ownerSocket)
 	if err != nil {
 		return err
 	}
-	return admin.ServeOwner(ctx, l, map[string]http.HandlerFunc{"GET /records": s.serveRecords})
+	handlers := s.clusterHandlers()
+	handlers["GET /records"] = s.serveRecords
+	return admin.ServeOwner(ctx, l, handlers)
 }
 
 func (s *store) dial(ctx context.Context, _, _ string) (net.Conn, error) { return s.server.Dial(ctx) }

@@ -89,7 +89,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network}, o.Log)
+	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network, Version: o.Version}, o.Log)
 	if err != nil {
 		return err
 	}
@@ -100,12 +100,15 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 // serve serves all listeners of an open journal.
 func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, o ServerOptions) error {
+	ctx, stop := s.untilHandedOver(ctx)
+	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.watchRemoval(ctx) })
 	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
 		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), notYet(&prepared)) },
 		Status:     func() any { return s.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}},
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {
@@ -132,6 +135,33 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 		return nil
 	})
 	return group.Wait()
+}
+
+// untilHandedOver returns a context that ends after ctx, when the node has handed over what it leads: until then its
+// clients are served, and told of the new leaders.
+func (s *store) untilHandedOver(ctx context.Context) (serving context.Context, stop func()) {
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { // stop waits for it
+		defer close(done)
+		select {
+		case <-ctx.Done():
+			s.node.HandOver(serving)
+			cancel()
+		case <-serving.Done():
+		}
+	}()
+	return serving, func() { cancel(); <-done }
+}
+
+// watchRemoval ends the server when its node is no part of the cluster any more.
+func (s *store) watchRemoval(ctx context.Context) error {
+	select {
+	case <-s.node.Removed():
+		return s.node.Health()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // errNotYet is why a server is not ready that waits for most of its cluster's nodes.

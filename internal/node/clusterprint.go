@@ -1,0 +1,176 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// printClusterStatus prints what one looks at at night: first what is wrong, then the nodes, then journals: those that are
+// not in order, or with all set every one.
+func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now time.Time) error {
+	fmt.Fprintf(out, "cluster %s, as node %d sees it\n", s.ClusterID, s.Node)
+	fmt.Fprintf(out, "%s\n\n", clusterVerdict(s))
+	printMembers(out, s, now)
+	shown := s.Journals
+	if !all {
+		shown = slices.DeleteFunc(slices.Clone(shown), inOrder)
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(out)
+		printJournals(out, shown)
+	}
+	if left := len(s.Journals) - len(shown); left > 0 {
+		fmt.Fprintf(out, "\n%d journals are in order (--all shows them)\n", left)
+	}
+	return printClusterProblems(out, s)
+}
+
+// clusterVerdict is the first line.
+func clusterVerdict(s *cluster.ClusterStatus) string {
+	c := s.Counts
+	var bad []string
+	add := func(n int, what string) {
+		if n > 0 {
+			bad = append(bad, fmt.Sprintf("%s: %d", what, n))
+		}
+	}
+	if s.Stale != "" {
+		bad = append(bad, "THE METADATA HAS NO LEADER: what follows may be old")
+	}
+	add(c.Leaderless, "journals WITHOUT A LEADER")
+	add(c.UnderReplicated, "journals with too few copies in sync")
+	add(c.NodesDown, "nodes down")
+	add(c.Problems, "problems")
+	verdict := "in order"
+	if len(bad) > 0 {
+		verdict = strings.Join(bad, ", ")
+	}
+	if c.Moving > 0 {
+		verdict += fmt.Sprintf("; %d journals are moving", c.Moving)
+	}
+	if c.NotPreferred > 0 {
+		verdict += fmt.Sprintf("; %d are not led by the node that should", c.NotPreferred)
+	}
+	return fmt.Sprintf("%d nodes, %d journals: %s", c.Nodes, c.Journals, verdict)
+}
+
+func inOrder(j cluster.JournalStatus) bool {
+	return j.Leader >= 0 && j.InSync >= j.Wanted && !j.Moving &&
+		!slices.ContainsFunc(j.Replicas, func(r cluster.ReplicaStatus) bool { return r.Problem != "" || r.Doubt != "" })
+}
+
+func printMembers(out io.Writer, s *cluster.ClusterStatus, now time.Time) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tADDRESS\tRACK\tSTATE\tFOR\tMETADATA\tLEADS\tCOPIES\tDISK FREE\tVERSION")
+	for _, m := range s.Members {
+		state, role, free := "down", "follows", "-"
+		if m.Up {
+			state = "up"
+		}
+		if m.Leaving {
+			state += ", leaving"
+		}
+		if m.Voter {
+			role = "votes"
+		}
+		if m.ID == s.Controller {
+			role = "leads"
+		}
+		if m.Disk != nil && m.Disk.Total > 0 {
+			free = fmt.Sprintf("%s (%d%%)", bytesText(m.Disk.Free), 100*m.Disk.Free/m.Disk.Total)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", m.ID, cmp.Or(m.Address, "-"), cmp.Or(m.Rack, "-"), state, since(now, m.Since), role, m.Leads, m.Copies, free, cmp.Or(m.Version, "-"))
+	}
+	_ = w.Flush() // the last write to out tells
+}
+
+func printJournals(out io.Writer, journals []cluster.JournalStatus) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "JOURNAL\tLEADER\tEPOCH\tIN SYNC\tCOPIES")
+	for _, j := range journals {
+		leader := "NONE"
+		if j.Leader >= 0 {
+			leader = fmt.Sprint(j.Leader)
+		}
+		var copies []string
+		for _, r := range j.Replicas {
+			copies = append(copies, replicaText(r))
+		}
+		fmt.Fprintf(w, "%s/%d\t%s\t%d\t%d of %d\t%s\n", j.Stream, j.Journal, leader, j.Epoch, j.InSync, j.Wanted, strings.Join(copies, "; "))
+	}
+	_ = w.Flush() // the last write to out tells
+}
+
+func replicaText(r cluster.ReplicaStatus) string {
+	text := fmt.Sprintf("%d %s", r.Node, r.State)
+	if r.Bytes > 0 || r.Entries > 0 {
+		text += fmt.Sprintf(" (%s, %d entries behind)", bytesText(r.Bytes), r.Entries)
+	}
+	if r.Doubt != "" {
+		text += " (in doubt)"
+	}
+	return text
+}
+
+// printClusterProblems prints what nodes and copies say of themselves.
+func printClusterProblems(out io.Writer, s *cluster.ClusterStatus) (err error) {
+	say := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(out, "\n"+format+"\n", args...)
+		}
+	}
+	if s.Stale != "" {
+		say("metadata: %s\n  Most of the nodes %v have to be up. If they are lost for good: daybook cluster recover --help", s.Stale, s.Voters)
+	}
+	for _, m := range s.Members {
+		if m.Problem != "" {
+			say("node %d: %s", m.ID, m.Problem)
+		}
+	}
+	for _, j := range s.Journals {
+		for _, r := range j.Replicas {
+			if r.Problem != "" {
+				say("journal %s/%d on node %d takes nothing any more: %s", j.Stream, j.Journal, r.Node, r.Problem)
+			}
+			if r.Doubt != "" {
+				say("journal %s/%d on node %d has no vote: %s", j.Stream, j.Journal, r.Node, r.Doubt)
+			}
+		}
+	}
+	return err
+}
+
+// printMoves prints what a step has begun.
+func printMoves(out io.Writer, what string, moves []cluster.JournalMove) {
+	for _, m := range moves {
+		fmt.Fprintf(out, "%s %s/%d: %s -> %s\n", what, m.Stream, m.Journal, nodesText(m.From), nodesText(m.To))
+	}
+}
+
+func nodesText(ids []int32) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprint(id))
+	}
+	return strings.Join(all, ",")
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	const units = "KMGTP"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/1024, 0
+	for size >= 1024 && unit < len(units)-1 {
+		size, unit = size/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, units[unit])
+}

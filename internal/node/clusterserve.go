@@ -1,0 +1,157 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// The requests that `daybook cluster` makes of a running server, over the socket of its owner: /cluster/ and the name of
+// the verb, with the question as JSON. An answer that is not 200 is a clusterRefusal.
+
+// clusterRefusal says why a request was not carried out.
+type clusterRefusal struct {
+	Error string `json:"error"`
+	// Asked says that the question is wrong, as opposed to the cluster's state.
+	Asked bool `json:"asked,omitempty"`
+}
+
+// journalQuestion is about one journal of a stream.
+type journalQuestion struct {
+	Stream  string  `json:"stream"`
+	Journal int32   `json:"journal"`
+	Nodes   []int32 `json:"nodes,omitempty"` // move: where it is to be, the one that should lead it first
+	Node    int32   `json:"node,omitempty"`  // transfer: who should lead it
+}
+
+// transferAnswer says why a node gets a lead only later, if it does.
+type transferAnswer struct {
+	Later string `json:"later,omitempty"`
+}
+
+// replicasQuestion asks for another number of replicas of a stream.
+type replicasQuestion struct {
+	Stream string `json:"stream"`
+	Count  int    `json:"count"`
+	Dry    bool   `json:"dry,omitempty"`
+}
+
+// rebalanceQuestion asks to spread the load.
+type rebalanceQuestion struct {
+	Dry bool `json:"dry,omitempty"`
+}
+
+// clusterHandlers are the handlers by pattern.
+func (s *store) clusterHandlers() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"POST /cluster/status":    answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
+		"POST /cluster/move":      answering(s.moveJournal),
+		"POST /cluster/transfer":  answering(s.transferJournal),
+		"POST /cluster/remove":    answering(func(ctx context.Context, r cluster.Removal) (any, error) { return s.node.RemoveStep(ctx, r) }),
+		"POST /cluster/rebalance": answering(func(ctx context.Context, q rebalanceQuestion) (any, error) { return s.node.RebalanceStep(ctx, q.Dry) }),
+		"POST /cluster/replicas": answering(func(ctx context.Context, q replicasQuestion) (any, error) {
+			return s.node.ResizeStep(ctx, q.Stream, q.Count, q.Dry)
+		}),
+	}
+}
+
+// answering is a handler that decodes a question and encodes what do answers.
+func answering[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var question Q
+		var answer any
+		d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
+		d.DisallowUnknownFields()
+		err := d.Decode(&question)
+		if err != nil {
+			err = fmt.Errorf("%w: reading the question: %w", ErrConfig, err)
+		} else {
+			answer, err = do(r.Context(), question)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil {
+			w.WriteHeader(http.StatusConflict)
+			answer = clusterRefusal{Error: err.Error(), Asked: wronglyAsked(err)}
+		}
+		_ = json.NewEncoder(w).Encode(answer) // who asked has gone away
+	}
+}
+
+// wronglyAsked says whether an error is the fault of who asked.
+func wronglyAsked(err error) bool {
+	for _, wrong := range []error{ErrConfig, cluster.ErrUnknownStream, cluster.ErrUnknownPartition, cluster.ErrUnknownMember, cluster.ErrInvalidReplication} {
+		if errors.Is(err, wrong) {
+			return true
+		}
+	}
+	return false
+}
+
+// journalOf finds the stream of a question, whose journal has to be one of its.
+func (s *store) journalOf(ctx context.Context, q journalQuestion) (*cluster.Stream, error) {
+	if err := s.node.SyncMeta(ctx); err != nil {
+		return nil, fmt.Errorf("the metadata has no leader (see daybook cluster status): %w", err)
+	}
+	stream, ok := s.node.Meta().Stream(q.Stream)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w %q", cluster.ErrUnknownStream, q.Stream)
+	case q.Journal < 0 || q.Journal >= stream.Journals:
+		return nil, fmt.Errorf("%w: stream %s has journals 0 to %d, which its %d partitions share: partition p is in journal p modulo %d",
+			cluster.ErrUnknownPartition, q.Stream, stream.Journals-1, stream.Partitions, stream.Journals)
+	}
+	return stream, nil
+}
+
+// moveJournal puts a journal onto other nodes.
+func (s *store) moveJournal(ctx context.Context, q journalQuestion) (any, error) {
+	stream, err := s.journalOf(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range q.Nodes {
+		if err := s.takesCopies(id); err != nil {
+			return nil, err
+		}
+	}
+	return struct{}{}, s.node.SetReplicas(ctx, stream.ID, q.Journal, q.Nodes)
+}
+
+// takesCopies says why a node can get no copies now.
+func (s *store) takesCopies(id int32) error {
+	for _, m := range s.node.Members() {
+		if m.ID != id {
+			continue
+		}
+		switch {
+		case m.Leaving:
+			return fmt.Errorf("%w: node %d is being taken out", cluster.ErrUnknownMember, id)
+		case !s.node.Up(id):
+			return fmt.Errorf("%w: node %d is down, nothing can be copied to it", cluster.ErrMembersDown, id)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w %d", cluster.ErrUnknownMember, id)
+}
+
+// transferJournal makes a replica the one that leads, and should lead from now on.
+func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, error) {
+	stream, err := s.journalOf(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if !s.node.Up(q.Node) {
+		return nil, fmt.Errorf("%w: node %d can't lead", cluster.ErrMembersDown, q.Node)
+	}
+	later, err := s.node.Prefer(ctx, stream.ID, q.Journal, q.Node)
+	var a transferAnswer
+	if later != nil {
+		a.Later = later.Error()
+	}
+	return a, err
+}
