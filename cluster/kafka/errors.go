@@ -31,6 +31,7 @@ func errorCode(err error) int16 {
 		{cluster.ErrUnknownStream, kerr.UnknownTopicOrPartition},
 		{cluster.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
 		{cluster.ErrTagged, kerr.InvalidTopicException},
+		{cluster.ErrObserver, kerr.PolicyViolation},
 		{cluster.ErrStreamExists, kerr.TopicAlreadyExists},
 		{cluster.ErrStreamNameCollides, kerr.InvalidTopicException},
 		{cluster.ErrNotMorePartitions, kerr.InvalidPartitions},

@@ -174,7 +174,7 @@ func (s *Server) readPartition(f *fetched, t fetchTarget, r *fetchRequest, limit
 		// The leader knows best whether there is such an offset: it only looks.
 		read.MaxBytes, read.WholeBatch, f.readFrom = 0, false, id
 	}
-	if f.data, f.err = p.Read(read); f.err != nil {
+	if f.data, f.err = s.read(p, read); f.err != nil {
 		f.readFrom = 0
 	}
 }

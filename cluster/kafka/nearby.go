@@ -50,6 +50,14 @@ func (s *Server) mayFollow(p *cluster.Partition, r *fetchRequest, refused error)
 	return id >= 0 && slices.Contains(p.Replicas(), s.node.ID())
 }
 
+// read reads from what this node leads. An observer leads what it has: what is not here yet may be at another one.
+func (s *Server) read(p *cluster.Partition, r cluster.ReadRequest) (cluster.Fetched, error) {
+	if s.node.Observes() {
+		return follow(p, r)
+	}
+	return p.Read(r)
+}
+
 // follow reads what a replica knows to be committed. What the client wants may only not
 // be here yet: that is no reason for it to start anew somewhere else.
 func follow(p *cluster.Partition, r cluster.ReadRequest) (cluster.Fetched, error) {

@@ -65,6 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.NoAutoCreate = o.NoAutoCreate || o.Node.Observes() // a stream that is not here may still come
 	o.AutoPartitions = orDefault(o.AutoPartitions, 1)
 	o.MaxRequestBytes = orDefault(o.MaxRequestBytes, 100<<20)
 	o.MaxMemory = max(orDefault(o.MaxMemory, 256<<20), int64(o.MaxRequestBytes))
