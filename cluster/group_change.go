@@ -34,10 +34,11 @@ func (m *member) hasVoter(r Replica) bool {
 // nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
 const nearEntries = maxAppendEntries
 
-// near says whether the member on a node has nearly all that this one, its leader, has.
+// near says whether the member on a node has nearly all that this one, its leader, has, and gets on.
 func (m *member) near(node string) bool {
 	has, ok := m.acked(node)
-	return ok && has+nearEntries >= m.raft.LastIndex()
+	last := m.raft.LastIndex()
+	return ok && has+nearEntries >= last && m.progress.moves(node, has, last, m.o.Timeout)
 }
 
 // acked is the last entry that the member on a node is known to have by this one, its leader.

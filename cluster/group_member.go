@@ -23,6 +23,8 @@ type member struct {
 	alone   *aloneTransport           // nil with other members
 	started atomic.Pointer[raft.Raft] // raft, for who may ask before it is there
 
+	progress progress // of the others, while this one leads
+
 	stopOnce sync.Once
 	ended    sync.Once
 	stopping chan struct{} // closed when Close begins

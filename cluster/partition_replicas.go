@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 )
 
 // Leader returns the node that leads the partition, -1 if none is known, and its epoch, which never goes back.
@@ -39,6 +40,17 @@ func (p *Partition) InSync() []int32 {
 		return slices.Clone(l.InSync)
 	}
 	return nil
+}
+
+// Stuck says that this replica has not got on with what its leader sent for so long that a reader should go elsewhere: its
+// disk does not answer, or the machine has no time for it.
+func (p *Partition) Stuck() bool {
+	g := p.handle.opened()
+	if g == nil {
+		return false
+	}
+	t, ok := g.o.Transport.(interface{ Busy() time.Duration })
+	return ok && t.Busy() > g.o.Timeout
 }
 
 // markerCall asks the leader of a partition to end a producer's transaction there.

@@ -158,7 +158,7 @@ func (s *Server) readPartition(f *fetched, t fetchTarget, r *fetchRequest, limit
 	read := cluster.ReadRequest{Offset: t.offset, MaxBytes: limit, WholeBatch: first, Committed: r.readCommitted}
 	if f.err = s.lead(p, t.leaderEpoch); f.err != nil {
 		if s.mayFollow(p, r, f.err) {
-			f.data, f.err = follow(p, read)
+			f.follow(p, read)
 		}
 		return
 	}

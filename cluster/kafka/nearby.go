@@ -58,6 +58,19 @@ func (s *Server) read(p *cluster.Partition, r cluster.ReadRequest) (cluster.Fetc
 	return p.Read(r)
 }
 
+// follow answers as a replica that the client wants to read from. One that is stuck sends it back: here it would wait
+// for what others have long had. It names the leader as the replica to read from, as clients that are told that this
+// node does not lead find that nothing has changed, and stay.
+func (f *fetched) follow(p *cluster.Partition, r cluster.ReadRequest) {
+	leader, _ := p.Leader()
+	if leader < 0 || !p.Stuck() {
+		f.data, f.err = follow(p, r)
+		return
+	}
+	f.readFrom = leader
+	f.data.Bounds, f.err = p.Known()
+}
+
 // follow reads what a replica knows to be committed. What the client wants may only not
 // be here yet: that is no reason for it to start anew somewhere else.
 func follow(p *cluster.Partition, r cluster.ReadRequest) (cluster.Fetched, error) {

@@ -82,8 +82,10 @@ func (g *Group) answers() {
 			g.abandon()
 			return
 		}
+		g.since.Store(time.Now().UnixNano())
 		select {
 		case resp := <-in.resp:
+			g.since.Store(0)
 			in.reply(g.answer(in, resp))
 			g.release(in)
 			in.free(g.t)
@@ -94,6 +96,15 @@ func (g *Group) answers() {
 			return
 		}
 	}
+}
+
+// Busy is for how long raft has been with one request: what is behind that the member does not know yet.
+func (g *Group) Busy() time.Duration {
+	since := g.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
 }
 
 func (g *Group) release(in *inbound) {
