@@ -33,6 +33,12 @@ type face struct {
 // newPeers starts n nodes, in racks r0, r1 and so on.
 func newPeers(t *testing.T, n int, change ...func(*kafka.Options)) *peers {
 	t.Helper()
+	return newPeersOn(t, n, func(int, *cluster.Options) {}, change...)
+}
+
+// newPeersOn is newPeers with a change of each node's options.
+func newPeersOn(t *testing.T, n int, options func(place int, o *cluster.Options), change ...func(*kafka.Options)) *peers {
+	t.Helper()
 	racks := 0
 	ps := &peers{t: t, kopts: kafka.Options{Logger: testLogger(t)}}
 	for _, f := range change {
@@ -41,6 +47,7 @@ func newPeers(t *testing.T, n int, change ...func(*kafka.Options)) *peers {
 	ps.Cluster = clustertest.Start(t, n, func(o *cluster.Options) {
 		o.Network.Rack = fmt.Sprint("r", racks)
 		o.Logger = testLogger(t)
+		options(racks, o)
 		racks++
 	})
 	for i := range n {
