@@ -13,11 +13,13 @@ func OpenMirror(o GroupOptions) (*Group, error) {
 	o = o.withDefaults()
 	o.Journal.Commands = false
 	o.Journal.ReadDurable = o.Journal.Mode == storage.Replicated // what was shown is not forgotten in a power cut
+	g := &Group{}
+	g.care.init(o.Figures)
+	o.Journal.OnDamage = func(*storage.DamageError) { g.care.ring() }
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{}
 	g.queue.init(o.QueueBytes, true)
 	g.o, g.journal, g.store = o, j, &store{Journal: j}
 	g.alone = newAloneTransport(raft.ServerAddress(o.ID))
@@ -25,6 +27,7 @@ func OpenMirror(o GroupOptions) (*Group, error) {
 	j.Commit(j.End().Index)
 	g.watching.Go(g.watch)
 	g.retaining.Go(g.retainLoop)
+	g.retaining.Go(g.careLoop)
 	return g, nil
 }
 

@@ -38,11 +38,12 @@ do what (docs/server.md explains it, configs/server.yaml has every field).`,
 	cmd.Flags().StringVar(&o.Cluster.Listen, "cluster", "", "address where other nodes connect, host:port: the journal is replicated (docs/cluster.md)")
 	cmd.Flags().StringVar(&o.Cluster.Advertise, "cluster-advertise", "", "address that other nodes are told to use, where it differs from --cluster")
 	cmd.Flags().StringSliceVar(&o.Cluster.Join, "join", nil, "--cluster addresses of nodes to join, any of them; without it an empty folder founds a cluster")
+	cmd.Flags().StringSliceVar(&o.Cluster.Observe, "observe", nil, "--cluster addresses of nodes, or of observers, to copy everything from: makes this an observer, which only reads; --cluster is then where further observers connect")
 	cmd.Flags().StringVar(&o.Cluster.Rack, "rack", "", "zone of this node: replicas go to different ones")
 	cmd.Flags().StringVar(&o.Disk.Reserve, "disk-reserve", "", "what must be free for appends to be taken: a size, a part of the disk like 5%, or none (default 5%, at most 1GiB)")
 	cmd.Flags().BoolVar(&o.Disk.DeleteEarly, "disk-delete-early", false, "remove the oldest records before their time while the reserve is touched; what a sink has not read stays")
 	cmd.Flags().DurationVar(&o.Disk.Stall, "disk-stall", 5*time.Second, "after how long a disk that does not answer is reported")
-	for _, flag := range []string{"data", "kafka", "advertise", "http", "cluster", "cluster-advertise", "join", "rack", "disk-reserve", "disk-delete-early", "disk-stall"} {
+	for _, flag := range []string{"data", "kafka", "advertise", "http", "cluster", "cluster-advertise", "join", "observe", "rack", "disk-reserve", "disk-delete-early", "disk-stall"} {
 		cmd.MarkFlagsMutuallyExclusive("config", flag)
 	}
 	return cmd

@@ -44,7 +44,7 @@ func (o ServerOptions) file() (*ServerFile, error) {
 	}
 	f := &ServerFile{Data: o.Dir, HTTP: o.HTTP, Disk: o.Disk, Listeners: []ListenerConfig{{Address: o.Kafka, Advertise: o.Advertise}}}
 	switch {
-	case o.Cluster.Listen != "":
+	case o.Cluster.Listen != "", o.Cluster.observes():
 		f.Cluster = &o.Cluster
 	case len(o.Cluster.Join) > 0 || o.Cluster.Rack != "" || o.Cluster.Advertise != "":
 		return nil, fmt.Errorf("%w: --join, --rack and --cluster-advertise go with --cluster, which says where the other nodes connect", ErrConfig)
@@ -54,7 +54,7 @@ func (o ServerOptions) file() (*ServerFile, error) {
 
 // reachable refuses addresses that other nodes or their clients can't connect to.
 func (f *ServerFile) reachable() error {
-	if f.Cluster == nil {
+	if f.Cluster == nil || f.Cluster.observes() {
 		return nil
 	}
 	if f.Cluster.Advertise == "" && isWildcard(f.Cluster.Listen) {
@@ -89,7 +89,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network, Version: o.Version}, o.Log)
+	observe, err := f.observe(o.Log)
+	if err != nil {
+		return err
+	}
+	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network, Observe: observe, Version: o.Version}, o.Log)
 	if err != nil {
 		return err
 	}
@@ -106,9 +110,9 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	group.Go(func() error { return s.watchRemoval(ctx) })
 	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
-		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), notYet(&prepared)) },
+		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), s.node.ObserverReady(), notYet(&prepared)) },
 		Status:     func() any { return s.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}},
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {

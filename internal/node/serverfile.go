@@ -70,6 +70,9 @@ func (f *ServerFile) Check(at *configs.At) {
 		seen[l.Address] = true
 	}
 	f.checkNames(at)
+	if f.Cluster != nil && f.Cluster.observes() && len(f.Users) > 0 {
+		at.Errorf("users", "come to an observer from its cluster: make them there")
+	}
 	named := map[string]bool{}
 	for i, u := range f.Users {
 		if named[u.Name] {
@@ -89,7 +92,7 @@ func (f *ServerFile) checkNames(at *configs.At) {
 			at.Item("listeners", i).Errorf("name", "%q stands twice", name)
 		}
 		seen[name] = true
-		if f.Cluster != nil && l.Advertise == "" && isWildcard(l.Address) {
+		if f.Cluster != nil && !f.Cluster.observes() && l.Advertise == "" && isWildcard(l.Address) {
 			at.Item("listeners", i).Errorf("advertise", "is needed in a cluster: %s is no address that clients of another node can be told", l.Address)
 		}
 	}

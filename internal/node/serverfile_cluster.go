@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/configs"
@@ -17,7 +18,10 @@ type ClusterConfig struct {
 	Advertise string
 	Join      []string
 	Rack      string
-	TLS       *ClusterTLS
+	Observe   []string
+	// ObserveRetention is for how long an observer keeps records, in place of the streams' own settings.
+	ObserveRetention time.Duration
+	TLS              *ClusterTLS
 }
 
 // Fields declares the section.
@@ -26,13 +30,22 @@ func (c *ClusterConfig) Fields(d *configs.Fields) {
 	d.String(&c.Advertise, "advertise", "", "Address that the other nodes are told to use, where it differs, host:port.", addressOrNone)
 	d.Strings(&c.Join, "join", nil, "Addresses of nodes of the cluster to join, any of them. They count only as long as the folder is empty: later it knows its cluster. Empty founds a cluster of one, which others can join.")
 	d.String(&c.Rack, "rack", "", "Zone of the node: the replicas of a journal go to different ones, and consumers that name their own read there.")
+	d.Strings(&c.Observe, "observe", nil, "Addresses of nodes, or of other observers, to copy from: makes this an observer, which is no node of the cluster, has a copy of everything, and only reads. The first that is up and not behind is taken. `listen` is then where further observers connect, and may be empty.")
+	d.Duration(&c.ObserveRetention, "observe_retention", 0, "For how long an observer keeps records, in place of the streams' own `retention.ms` and `retention.bytes`; 0s goes by those.")
 	configs.Optional(d, &c.TLS, "tls", "Encryption between nodes, with certificates on both sides; none where this is missing.")
 }
 
 // Check holds the rules between the fields.
 func (c *ClusterConfig) Check(at *configs.At) {
+	if c.observes() {
+		c.checkObserver(at)
+		return
+	}
 	if c.Listen == "" {
 		at.Errorf("listen", "is missing: where do the other nodes connect?")
+	}
+	if c.ObserveRetention != 0 {
+		at.Errorf("observe_retention", "has no effect without `observe`")
 	}
 	for i, addr := range c.Join {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
@@ -90,7 +103,7 @@ func (t *ClusterTLS) config(log *slog.Logger) (*tls.Config, error) {
 
 // network is what the node needs of its cluster; nil where it is alone.
 func (f *ServerFile) network(log *slog.Logger) (*cluster.Network, error) {
-	if f.Cluster == nil {
+	if f.Cluster == nil || f.Cluster.observes() {
 		return nil, nil
 	}
 	return f.Cluster.open(log)

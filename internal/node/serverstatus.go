@@ -9,10 +9,15 @@ type serverStatus struct {
 	Strays    []string           `json:"strays,omitempty"` // folders that the metadata does not know
 	Disk      cluster.DiskStatus `json:"disk"`
 	Problem   string             `json:"problem,omitempty"` // why data does not move
+	// Observer is how far an observer's copies are; nil where there are none.
+	Observer *cluster.ObserverStatus `json:"observer,omitempty"`
 }
 
 func (s *store) status() serverStatus {
 	st := serverStatus{Dir: s.dir, ClusterID: s.node.ClusterID(), Strays: s.node.Strays(), Disk: s.node.Disk()}
+	if o, ok := s.node.Observer(); ok {
+		st.Observer = &o
+	}
 	if err := s.node.Health(); err != nil {
 		st.Problem = err.Error()
 	}
