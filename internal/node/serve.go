@@ -110,7 +110,9 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	group.Go(func() error { return s.watchRemoval(ctx) })
 	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
-		Ready:      func() error { return errors.Join(ctx.Err(), s.node.Health(), s.node.ObserverReady(), notYet(&prepared)) },
+		Ready: func() error {
+			return errors.Join(ctx.Err(), s.node.Health(), s.node.ObserverReady(), notYet(&prepared))
+		},
 		Status:     func() any { return s.status() },
 		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
 		Version:    o.Version, Log: o.Log,
