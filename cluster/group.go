@@ -41,6 +41,13 @@ type GroupOptions struct {
 	Timeout time.Duration
 	// CommitEvery is how soon followers hear what is committed if nothing else is sent: 100 ms by default.
 	CommitEvery time.Duration
+	// Copies are the others of the journal, to compare this one with and to mend it from; nil: there are none, or they are not
+	// looked after, as those of a log of commands, which are not the same.
+	Copies Copies
+	// CareEvery is how often they are compared, if nothing happens: 10 s by default.
+	CareEvery time.Duration
+	// Figures counts what is found; nil: nobody asks.
+	Figures *CareFigures
 	// RetainEvery is how often retention is applied: 10 s by default.
 	RetainEvery time.Duration
 	// QueueBytes bounds what waits to be proposed; Append blocks while it is full. 32 MiB by default.
@@ -62,6 +69,9 @@ func (o GroupOptions) withDefaults() GroupOptions {
 	if o.RetainEvery == 0 {
 		o.RetainEvery = 10 * time.Second
 	}
+	if o.CareEvery == 0 {
+		o.CareEvery = 10 * time.Second
+	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = 32 << 20
 	}
@@ -79,7 +89,8 @@ type Group struct {
 	member
 	queue     queue
 	serving   serving
-	retaining sync.WaitGroup
+	care      care
+	retaining sync.WaitGroup // and caring
 }
 
 // OpenGroup opens the journal in o.Dir and joins its group. A group of one leads when OpenGroup returns; with several
@@ -90,11 +101,14 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	if o.Transport == nil && o.Journal.Mode == storage.Replicated {
 		o.Journal.ReadDurable = true // nobody else has what is only in memory
 	}
+	g := &Group{}
+	g.care.init(o.Figures)
+	o.Journal.OnDamage = func(*storage.DamageError) { g.care.ring() }
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{}
+	g.onRefused = g.care.refuse
 	g.queue.init(o.QueueBytes, o.Transport == nil)
 	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j, alone: o.Transport == nil}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
@@ -104,6 +118,7 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	}
 	g.queue.run(&g.member)
 	g.retaining.Go(g.retainLoop)
+	g.retaining.Go(g.careLoop)
 	return g, nil
 }
 

@@ -23,6 +23,8 @@ type member struct {
 	alone   *aloneTransport           // nil with other members
 	started atomic.Pointer[raft.Raft] // raft, for who may ask before it is there
 
+	onRefused func([]*raft.Log) // for store; nil: nobody asks
+
 	progress progress // of the others, while this one leads
 
 	stopOnce sync.Once
@@ -53,7 +55,8 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 		trans = m.alone
 	}
 	if b, ok := trans.(binder); ok {
-		b.Bind(j, raft.ServerID(o.ID), m.servers)
+		m.store.onRefused = m.onRefused
+		b.Bind(m.store, raft.ServerID(o.ID), m.servers)
 	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)

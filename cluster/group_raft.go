@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"sync"
@@ -51,6 +52,8 @@ type store struct {
 	*storage.Journal
 	started atomic.Bool // raft runs, so calls come from its goroutines
 
+	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
+
 	mu  sync.Mutex
 	err error // the first error; guarded by mu
 }
@@ -85,6 +88,24 @@ func (s *store) stopOn(err error) error {
 }
 
 // GetLog implements raft.LogStore.
+// StoreLogs implements raft.LogStore.
+func (s *store) StoreLogs(logs []*raft.Log) error {
+	err := s.Journal.StoreLogs(logs)
+	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {
+		s.onRefused(logs)
+	}
+	return err
+}
+
+// Received implements transport.Journal.
+func (s *store) Received(frames []byte, first uint64) ([]*raft.Log, error) {
+	logs, err := s.Journal.Received(frames, first)
+	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {
+		s.onRefused(append(logs, &raft.Log{Index: first + uint64(len(logs))}))
+	}
+	return logs, err
+}
+
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	err := s.Journal.GetLog(index, l)
 	if err == raft.ErrLogNotFound {

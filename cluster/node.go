@@ -34,6 +34,8 @@ type Options struct {
 	SegmentBytes int64
 	// Disk says how the disk is watched.
 	Disk DiskOptions
+	// Scrub says how the node looks after the bytes on its disk.
+	Scrub ScrubOptions
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
 	RetainEvery time.Duration
 	// Network makes the node one of several; nil: it is alone, and needs none.
@@ -59,6 +61,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Partitions = cmp.Or(o.Partitions, 1)
 	o.RetainEvery = cmp.Or(o.RetainEvery, 30*time.Second)
+	o.Scrub = o.Scrub.withDefaults()
 	o.IdleHold = cmp.Or(o.IdleHold, 24*time.Hour)
 	return o, nil
 }
@@ -84,6 +87,8 @@ type Node struct {
 	kick   chan struct{} // wakes the housekeeper
 
 	announced announced
+	figures   CareFigures
+	scrubs    atomic.Uint64 // rounds
 
 	source   source    // what observers get
 	observer *observer // nil: the node is none
@@ -207,6 +212,7 @@ func (n *Node) runNetwork() {
 
 func (n *Node) runHouse() {
 	n.wg.Go(n.keepHouse)
+	n.wg.Go(n.scrub)
 	n.wg.Go(func() { n.watchDisk(n.lookAtSpace) })
 	n.wg.Go(func() { n.watchDisk(n.lookAtStalls) }) // apart, as the other may have to wait for a disk that does not answer
 }

@@ -20,6 +20,7 @@ const (
 	callStalled uint8 = 5 // the caller's disk does not answer: take over what it leads
 	callJournal uint8 = 6 // a transferCall, to who leads the journal
 	callReport  uint8 = 7 // a reportCall; answered with a NodeReport
+	callCopy    uint8 = 8 // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
 )
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
@@ -56,6 +57,8 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		n.trans.Failover(from)
 	case callJournal:
 		err = n.answerJournal(body)
+	case callCopy:
+		value, err = n.answerCopy(body)
 	case callReport:
 		value, err = n.answerReport(body)
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/daybook-data/daybook/storage"
 )
@@ -87,6 +88,8 @@ type journalHandle struct {
 	group  *Group
 	closed bool
 
+	tidied atomic.Bool // nothing is kept of damaged copies
+
 	shownMu  sync.Mutex // guards all below
 	shown    uint64     // the highest term that was told as the leader's epoch
 	seenNode int32      // who led when watchers were told last
@@ -99,8 +102,11 @@ func (h *journalHandle) open() (*Group, error) {
 	h.mu.RLock()
 	g, closed := h.group, h.closed
 	h.mu.RUnlock()
-	if g != nil || closed {
-		return g, closedError(closed)
+	if g != nil && !closed {
+		return g, g.Diverged()
+	}
+	if closed {
+		return g, ErrClosed
 	}
 	if h.node.trans != nil {
 		return nil, ErrNotLeader // keepReplicas opens what is to be here

@@ -57,6 +57,7 @@ func (n *Node) openJournalOf(l *liveStream, h *journalHandle, r Replica, peers [
 			return err
 		}
 		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(r.serverID()), g, n.opts.timeout(), peers, begun
+		o.Copies = nodeCopies{n, h}
 		// Nobody else has what is only in memory.
 		o.Journal.ReadDurable = !h.durable && len(l.stream.replicas(h.number)) == 1
 		return nil
@@ -86,6 +87,8 @@ func (n *Node) openJournalBy(h *journalHandle, open func(GroupOptions) (*Group, 
 			FS:           n.opts.FS,
 			Logger:       n.logger,
 		},
+		CareEvery:   n.opts.Scrub.Compare,
+		Figures:     &n.figures,
 		RetainEvery: 10_000 * time.Hour, // keepHouse does it, when it knows what is held
 		Logger:      n.logger,
 	}

@@ -124,8 +124,9 @@ func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 // openReplica opens a copy that was begun, if it is not open.
 func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
 	if g := h.opened(); g != nil {
-		return n.lookAfter(l, h, g)
+		return errors.Join(n.lookAfter(l, h, g), n.tidyAside(h, r, g))
 	}
+	h.tidied.Store(false)
 	names, err := n.opts.FS.ReadDir(n.journalDir(h.stream, h.number))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -138,7 +139,10 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
 		n.logger.Error("the files of a journal are gone; another copy takes their place, from the other replicas", "stream", l.stream.Name, "journal", h.number)
 		return nil
 	}
-	return h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, nil, nil) })
+	if err := h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, nil, nil) }); err != nil {
+		return n.mendCopy(l, h, r, err)
+	}
+	return nil
 }
 
 // beginReplica makes a new copy. That it exists is noted before raft runs: a copy that votes is never forgotten. What is
@@ -166,7 +170,7 @@ func (n *Node) dropReplica(h *journalHandle) error {
 	if err := h.end(); err != nil {
 		n.logger.Warn("closing a journal that is given up here", "dir", n.journalDir(h.stream, h.number), "error", err)
 	}
-	if err := removeAll(n.opts.FS, n.journalDir(h.stream, h.number)); err != nil {
+	if err := errors.Join(removeAll(n.opts.FS, n.journalDir(h.stream, h.number)), n.removeAside(h)); err != nil {
 		return err
 	}
 	return n.file.update(func(i *identity) { delete(i.Replicas, h.noteName()) })

@@ -64,7 +64,8 @@ func (n *Node) Disk() DiskStatus {
 }
 
 // Health says why data does not move, or nil while it does: the disk is nearly
-// full or does not answer, or journals have become read-only.
+// full or does not answer, journals have become read-only, or copies are damaged
+// and cannot be mended, or differ.
 func (n *Node) Health() error {
 	s := n.disk.now()
 	var errs []error
@@ -77,6 +78,11 @@ func (n *Node) Health() error {
 	if s.Refusing {
 		errs = append(errs, n.disk.admit())
 	}
+	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+		for _, err := range g.troubles() {
+			errs = append(errs, fmt.Errorf("journal %d of %s: %w", h.number, name, err))
+		}
+	})
 	return errors.Join(append(errs, n.readOnly()...)...)
 }
 

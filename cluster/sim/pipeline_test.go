@@ -27,7 +27,7 @@ var _ raft.AppendPipeline = (*pipeline)(nil)
 
 // AppendEntriesPipeline implements raft.Transport.
 func (w *wire) AppendEntriesPipeline(_ raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	return &pipeline{w: w, target: target, done: make(chan raft.AppendFuture, 4*wireQueue), end: make(chan struct{}), places: make(chan struct{}, wireQueue)}, nil
+	return &pipeline{w: w, target: target, done: make(chan raft.AppendFuture, 4*wireQueue+1), end: make(chan struct{}), places: make(chan struct{}, wireQueue)}, nil
 }
 
 // future is an append of a pipeline.
@@ -126,6 +126,7 @@ func (p *pipeline) Close() error {
 	if !p.closed {
 		p.closed = true
 		close(p.end)
+		p.done <- &future{start: time.Now(), args: &raft.AppendEntriesRequest{}, resp: &raft.AppendEntriesResponse{}} // as the real one does
 	}
 	if p.err == nil {
 		p.err = errClosed

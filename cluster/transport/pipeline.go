@@ -30,7 +30,7 @@ type pipeline struct {
 var _ raft.AppendPipeline = (*pipeline)(nil)
 
 func newPipeline(g *Group, s *session) *pipeline {
-	return &pipeline{g: g, s: s, done: make(chan raft.AppendFuture, pipelineDone), end: make(chan struct{})}
+	return &pipeline{g: g, s: s, done: make(chan raft.AppendFuture, pipelineDone+1), end: make(chan struct{})}
 }
 
 // AppendEntries implements raft.AppendPipeline. It waits while there is no room, but not for longer than the time-out.
@@ -58,7 +58,7 @@ func (p *pipeline) enter() error {
 	var tick *time.Ticker
 	for deadline := time.Now().Add(p.g.t.o.Timeout); ; {
 		p.mu.Lock()
-		err, room := p.err, p.flying+len(p.done) < cap(p.done)
+		err, room := p.err, p.flying+len(p.done) < pipelineDone
 		if err == nil && room {
 			p.flying++
 		}
@@ -106,18 +106,28 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
 // errPipelineClosed is what an append to a closed pipeline gets.
 var errPipelineClosed = errors.New("pipeline is closed")
 
-// Close implements raft.AppendPipeline. What is on its way goes on, unseen.
+// Close implements raft.AppendPipeline. What is on its way goes on, unseen. Who still takes answers gets a last one that
+// ends it: raft waits for that goroutine when it shuts down, and has nothing else to end it with if the one that sends was
+// ended because the log cannot be read.
 func (p *pipeline) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
 		p.closed = true
 		close(p.end)
+		p.done <- lastAnswer() // there is a place for it
 	}
 	if p.err == nil {
 		p.err = errPipelineClosed
 	}
 	return nil
+}
+
+// lastAnswer is an answer that says no, to a request that was never made.
+func lastAnswer() *future {
+	f := &future{start: time.Now(), args: &raft.AppendEntriesRequest{}, resp: &raft.AppendEntriesResponse{}, ended: make(chan struct{})}
+	close(f.ended)
+	return f
 }
 
 // future is a request of a pipeline.

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// copyCall is a question from one copy of a journal to another.
+type copyCall struct {
+	journalKey
+	Question json.RawMessage `json:"question"`
+}
+
+// nodeCopies reaches the other copies of a journal.
+type nodeCopies struct {
+	n *Node
+	h *journalHandle
+}
+
+var _ Copies = nodeCopies{}
+
+// Nodes implements Copies.
+func (c nodeCopies) Nodes() (names []string) {
+	s, ok := c.n.meta.StreamByID(c.h.stream)
+	if !ok {
+		return nil
+	}
+	for _, r := range append(s.leaving(c.h.number), s.replicas(c.h.number)...) {
+		if r.Node != c.n.id && c.n.Up(r.Node) {
+			names = append(names, nodeName(r.Node))
+		}
+	}
+	return names
+}
+
+// Ask implements Copies.
+func (c nodeCopies) Ask(ctx context.Context, node string, question []byte) ([]byte, error) {
+	body, err := json.Marshal(copyCall{c.h.key(), question})
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.n.trans.Call(ctx, node, callCopy, body)
+	if err != nil {
+		return nil, fmt.Errorf("asking node %s: %w", node, err)
+	}
+	var a callAnswer
+	if err := strictJSON(b, &a); err != nil {
+		return nil, fmt.Errorf("reading the answer of node %s: %w", node, err)
+	}
+	if a.Error != nil {
+		return nil, fmt.Errorf("node %s: %w", node, a.Error.err())
+	}
+	return a.Value, nil
+}
+
+// answerCopy answers another node's copy of a journal.
+func (n *Node) answerCopy(body []byte) (json.RawMessage, error) {
+	var c copyCall
+	if err := strictJSON(body, &c); err != nil {
+		return nil, err
+	}
+	s, ok := n.meta.StreamByID(c.Stream)
+	if !ok {
+		return nil, ErrUnknownStream
+	}
+	l, err := n.live(s)
+	if err != nil {
+		return nil, err
+	}
+	if c.Journal < 0 || int(c.Journal) >= len(l.journals) {
+		return nil, ErrUnknownPartition
+	}
+	g := l.journals[c.Journal].opened()
+	if g == nil {
+		return nil, fmt.Errorf("journal %d of stream %s is not open on node %d", c.Journal, c.Stream, n.id)
+	}
+	return g.Answer(c.Question)
+}
