@@ -28,6 +28,7 @@ type Meta struct {
 	byID    map[StreamID]*Stream // with those being deleted
 
 	groups       map[string]*groupOffsets
+	kept         map[string][]byte // who belongs to a group, by its name
 	transactions map[string]*Transaction
 	users        map[string]*User
 	acls         map[ACL]struct{}
@@ -53,6 +54,7 @@ func newMeta() *Meta {
 		streams:        map[string]*Stream{},
 		byID:           map[StreamID]*Stream{},
 		groups:         map[string]*groupOffsets{},
+		kept:           map[string][]byte{},
 		transactions:   map[string]*Transaction{},
 		users:          map[string]*User{},
 		acls:           map[ACL]struct{}{},
@@ -105,6 +107,11 @@ func (m *Meta) applyOne(c command, term uint64) result {
 		return m.deleteOffsets(c.DeleteOffsets)
 	case c.DeleteGroup != nil:
 		return m.deleteGroup(c.DeleteGroup)
+	case c.KeepGroup != nil:
+		if fenced(c.KeepGroup.Term, term) {
+			return result{err: ErrNotCoordinator}
+		}
+		return m.keepGroup(c.KeepGroup)
 	case c.ReserveProducerIDs != nil:
 		return m.reserveProducerIDs(c.ReserveProducerIDs)
 	case c.PutTransaction != nil:

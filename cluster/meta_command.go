@@ -36,6 +36,7 @@ type command struct {
 	CommitOffsets      *commitOffsets      `json:"commit_offsets,omitempty"`
 	DeleteOffsets      *deleteOffsets      `json:"delete_offsets,omitempty"`
 	DeleteGroup        *deleteGroup        `json:"delete_group,omitempty"`
+	KeepGroup          *keepGroup          `json:"keep_group,omitempty"`
 	ReserveProducerIDs *reserveProducerIDs `json:"reserve_producer_ids,omitempty"`
 	PutTransaction     *putTransaction     `json:"put_transaction,omitempty"`
 	JoinTransaction    *TxnJoin            `json:"join_transaction,omitempty"`

@@ -17,13 +17,14 @@ const imageMagic = "DBMETA1\n"
 // metaImage is the whole metadata state as it stands in a snapshot. Lists are
 // sorted, so that equal states have equal bytes.
 type metaImage struct {
-	ClusterID      string         `json:"cluster_id"`
-	Streams        []*Stream      `json:"streams"`
-	Groups         []groupImage   `json:"groups"`
-	Transactions   []*Transaction `json:"transactions"`
-	Users          []*User        `json:"users,omitempty"`
-	ACLs           []ACL          `json:"acls,omitempty"`
-	NextProducerID int64          `json:"next_producer_id"`
+	ClusterID      string            `json:"cluster_id"`
+	Streams        []*Stream         `json:"streams"`
+	Groups         []groupImage      `json:"groups"`
+	Kept           map[string][]byte `json:"kept_groups,omitempty"`
+	Transactions   []*Transaction    `json:"transactions"`
+	Users          []*User           `json:"users,omitempty"`
+	ACLs           []ACL             `json:"acls,omitempty"`
+	NextProducerID int64             `json:"next_producer_id"`
 
 	Members    []*memberState  `json:"members,omitempty"`
 	LastMember int32           `json:"last_member,omitempty"`
@@ -43,6 +44,7 @@ func (m *Meta) image() metaImage {
 	for _, name := range slices.Sorted(maps.Keys(m.groups)) {
 		image.Groups = append(image.Groups, m.groups[name].image(name))
 	}
+	image.Kept = m.kept
 	for _, id := range slices.Sorted(maps.Keys(m.transactions)) {
 		image.Transactions = append(image.Transactions, m.transactions[id])
 	}
@@ -63,6 +65,8 @@ func (m *Meta) load(image metaImage) {
 	for _, g := range image.Groups {
 		m.groups[g.Name] = g.state()
 	}
+	m.kept = map[string][]byte{}
+	maps.Copy(m.kept, image.Kept)
 	m.transactions = map[string]*Transaction{}
 	for _, t := range image.Transactions {
 		m.transactions[t.ID] = t

@@ -80,7 +80,7 @@ func (n *Node) identifyObserver() error {
 // its cluster.
 func observerMay(c command) error {
 	switch {
-	case c.CommitOffsets != nil, c.DeleteOffsets != nil, c.DeleteGroup != nil:
+	case c.CommitOffsets != nil, c.DeleteOffsets != nil, c.DeleteGroup != nil, c.KeepGroup != nil:
 		return nil
 	case c.Found != nil, c.Mirror != nil, c.ForgetStream != nil:
 		return nil

@@ -15,8 +15,9 @@ import (
 const settleWithin = 10 * time.Second
 
 // The node that leads the metadata coordinates all groups and transactions: it has
-// the newest state of both. Who belongs to a group is only in its memory, and void
-// under another epoch.
+// the newest state of both. Who belongs to a group is what its memory says, until there is
+// another epoch: it then begins with what was kept in the metadata, each time a generation
+// got its assignment.
 
 // coordinate returns the epoch under which this node coordinates, or why it does not.
 func (s *Server) coordinate() (epoch uint64, err error) {
@@ -40,6 +41,8 @@ func (s *Server) followCoordinator(ctx context.Context) {
 		select {
 		case <-changed:
 			pause(ctx, 10*time.Millisecond) // a node that closes does not change any more
+		case <-time.After(forgetGroupsEvery):
+			s.forgetGroups(ctx)
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {

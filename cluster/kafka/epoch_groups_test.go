@@ -19,7 +19,7 @@ func joining() membership.Join {
 // What a coordinator knows of members is worth nothing once another one was elected, be
 // it the same node: in between members may have joined elsewhere.
 func TestMembershipsOfAnotherEpochAreVoid(t *testing.T) {
-	c := newGroupCoordinator(0)
+	c := newGroupCoordinator(0, nil)
 	defer c.close()
 	g, err := c.get(3, "g")
 	if err != nil {

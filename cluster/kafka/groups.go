@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 // are not its business: they are the metadata's.
 type groupCoordinator struct {
 	delay time.Duration
+	shelf groupShelf // nil: nothing is kept
 
 	mu     sync.Mutex
 	closed bool
@@ -26,11 +28,19 @@ type groupCoordinator struct {
 
 const smallestSweep = 64
 
-func newGroupCoordinator(delay time.Duration) *groupCoordinator {
-	return &groupCoordinator{delay: delay, groups: map[string]*membership.Group{}, sweep: smallestSweep}
+// groupShelf is where who belongs to groups outlives a coordinator.
+type groupShelf interface {
+	// keepGroup keeps a group under an epoch, or forgets it (nil).
+	keepGroup(ctx context.Context, epoch uint64, group string, k *membership.Kept) error
+	// keptGroups returns what was kept under all epochs so far.
+	keptGroups() map[string]*membership.Kept
 }
 
-// enter begins an epoch, in which no group has members yet. Without serving, the epoch
+func newGroupCoordinator(delay time.Duration, shelf groupShelf) *groupCoordinator {
+	return &groupCoordinator{delay: delay, shelf: shelf, groups: map[string]*membership.Group{}, sweep: smallestSweep}
+}
+
+// enter begins an epoch, in which groups have the members that were kept. Without serving, the epoch
 // is over and another node's begins.
 func (c *groupCoordinator) enter(epoch uint64, serving bool) {
 	c.mu.Lock()
@@ -48,8 +58,21 @@ func (c *groupCoordinator) under(epoch uint64) bool {
 	if epoch > c.epoch {
 		c.void()
 		c.epoch = epoch
+		if c.shelf != nil && !c.closed {
+			for id, k := range c.shelf.keptGroups() {
+				c.groups[id] = membership.Restore(*k, c.delay, c.keeper(epoch, id))
+			}
+		}
 	}
 	return epoch == c.epoch
+}
+
+// keeper keeps who belongs to a group under an epoch.
+func (c *groupCoordinator) keeper(epoch uint64, id string) membership.Keeper {
+	if c.shelf == nil {
+		return nil
+	}
+	return func(ctx context.Context, k *membership.Kept) error { return c.shelf.keepGroup(ctx, epoch, id, k) }
 }
 
 // void tells all members that their groups are not here any more. The caller holds mu.
@@ -84,7 +107,7 @@ func (c *groupCoordinator) get(epoch uint64, id string) (*membership.Group, erro
 		}
 		c.sweep = max(2*len(c.groups), smallestSweep)
 	}
-	g := membership.New(c.delay)
+	g := membership.New(c.delay, c.keeper(epoch, id))
 	c.groups[id] = g
 	return g, nil
 }

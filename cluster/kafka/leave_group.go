@@ -20,6 +20,7 @@ func (s *Server) leaveGroup(c *call, req *kmsg.LeaveGroupRequest) kmsg.Response 
 	if c.version <= 2 {
 		if !unknown {
 			_, err = g.Leave(req.MemberID, "")
+			g.ForgetIfEmpty(c.ctx)
 		}
 		resp.ErrorCode = errorCode(err)
 		return resp
@@ -32,6 +33,9 @@ func (s *Server) leaveGroup(c *call, req *kmsg.LeaveGroupRequest) kmsg.Response 
 		}
 		member.ErrorCode = errorCode(err)
 		resp.Members = append(resp.Members, member)
+	}
+	if !unknown {
+		g.ForgetIfEmpty(c.ctx)
 	}
 	return resp
 }

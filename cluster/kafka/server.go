@@ -139,7 +139,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.handle = s.handlers()
-	s.groups = newGroupCoordinator(opts.RebalanceDelay)
+	s.groups = newGroupCoordinator(opts.RebalanceDelay, s)
 	s.txns = newTxnCoordinator(s)
 	s.sessions = newFetchSessions(maxSessions, s.topicName)
 	s.wg.Go(func() { s.txns.run(s.ctx) })

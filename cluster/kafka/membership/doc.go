@@ -9,9 +9,12 @@
 //	              ^ members join       ^ the leader assigns   |
 //	              +-------- a member comes, goes or changes --+
 //
-// and back to Empty when its last member is gone. Membership lives in memory:
-// after a restart of the node members are told that they are unknown and join
-// again. The offsets that a group commits are the metadata's, not this package's.
+// and back to Empty when its last member is gone. Before a generation gets its
+// assignment it is kept, by whoever made the group: the next coordinator goes on
+// with it, and members notice nothing but that somebody else answers. What has
+// changed since is lost with the coordinator, and found out by heartbeats: those
+// who are gone send none, and others are told that they are unknown and join again.
+// The offsets that a group commits are the metadata's, not this package's.
 //
 // A Group is safe for concurrent use. Its lock is held only for changes of
 // state, never while a member waits or while anything is written.

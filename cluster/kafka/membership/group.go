@@ -11,7 +11,8 @@ import (
 
 // Group is one consumer group.
 type Group struct {
-	delay time.Duration // how long the first rebalance waits for more members
+	delay  time.Duration // how long the first rebalance waits for more members
+	keeper Keeper        // nil: nothing is kept
 
 	mu         sync.Mutex
 	closed     bool
@@ -25,13 +26,16 @@ type Group struct {
 	promised   map[string]*time.Timer // ids given out by RequireID, not yet come back
 	deadline   *time.Timer            // of the rebalance, or of the members' sync
 	early      bool                   // the first rebalance still waits for delay
+	keeping    bool                   // the assignment of this generation is being kept
+	kept       bool                   // there is something to forget once the group is empty
 }
 
 // New returns an empty group. A group's first rebalance waits for delay, so that
-// members that start together need only one.
-func New(delay time.Duration) *Group {
+// members that start together need only one. Without keep its members are forgotten with it.
+func New(delay time.Duration, keep Keeper) *Group {
 	return &Group{
 		delay:    delay,
+		keeper:   keep,
 		state:    Empty,
 		members:  map[string]*member{},
 		static:   map[string]string{},

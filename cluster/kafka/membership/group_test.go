@@ -138,7 +138,7 @@ func stable(t *testing.T, g *membership.Group, instances ...string) ([]*client, 
 
 func TestThreeMembersShareOneGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		_, joined := stable(t, g, "", "", "")
 		leaders := 0
@@ -161,7 +161,7 @@ func TestThreeMembersShareOneGeneration(t *testing.T) {
 
 func TestNewDynamicMemberMustComeBackWithItsID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		j := join("", "")
 		j.RequireID = true
@@ -184,7 +184,7 @@ func TestNewDynamicMemberMustComeBackWithItsID(t *testing.T) {
 
 func TestHeartbeatsTellOfARebalanceAndTheGroupMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		clients, joined := stable(t, g, "")
 		if err := g.Heartbeat(joined[0].MemberID, "", joined[0].Generation); err != nil {
@@ -209,7 +209,7 @@ func TestHeartbeatsTellOfARebalanceAndTheGroupMovesOn(t *testing.T) {
 
 func TestSilentMemberIsOutAfterItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		clients, joined := stable(t, g, "", "")
 		for range 5 { // the first one lives, the second is silent
@@ -232,7 +232,7 @@ func TestSilentMemberIsOutAfterItsSession(t *testing.T) {
 
 func TestMemberThatDoesNotRejoinIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		_, joined := stable(t, g, "")
 		late := newClient(t, g)
@@ -252,7 +252,7 @@ func TestMemberThatDoesNotRejoinIsLeftBehind(t *testing.T) {
 
 func TestLeaderThatNeverAssignsIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		clients, joined := stable(t, g, "", "")
 		leader, other := 0, 1
@@ -286,7 +286,7 @@ func TestLeaderThatNeverAssignsIsReplaced(t *testing.T) {
 
 func TestStaticMemberReturnsToItsAssignmentWithoutARebalance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		_, joined := stable(t, g, "one", "two")
 		back := newClient(t, g)
@@ -309,7 +309,7 @@ func TestStaticMemberReturnsToItsAssignmentWithoutARebalance(t *testing.T) {
 func TestReturnedStaticLeaderIsToldNotToAssign(t *testing.T) {
 	for _, canSkip := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			g := membership.New(0)
+			g := membership.New(0, nil)
 			defer g.Close()
 			_, joined := stable(t, g, "one", "two")
 			if joined[0].Leader != joined[0].MemberID {
@@ -338,7 +338,7 @@ func TestReturnedStaticLeaderIsToldNotToAssign(t *testing.T) {
 // assignment got an empty one.
 func TestStaticMemberRejoiningDuringAssignmentMakesTheGroupRebalance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		one, two := newClient(t, g), newClient(t, g)
 		one.join(join("", "one"))
@@ -364,7 +364,7 @@ func TestStaticMemberRejoiningDuringAssignmentMakesTheGroupRebalance(t *testing.
 // S39: JoinGroup version 0 has no rebalance timeout.
 func TestJoinWithoutRebalanceTimeoutWaitsForASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		j := join("", "")
 		j.Rebalance = 0
@@ -394,7 +394,7 @@ func TestJoinWithoutRebalanceTimeoutWaitsForASession(t *testing.T) {
 
 func TestOnlyTheCurrentGenerationCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		if err := g.MayCommit("", "", -1); err != nil {
 			t.Fatalf("simple commit to an empty group: %v", err)
@@ -421,7 +421,7 @@ func TestOnlyTheCurrentGenerationCommits(t *testing.T) {
 
 func TestLastLeaveEmptiesTheGroupAndKeepsCountingGenerations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		_, joined := stable(t, g, "", "static")
 		if _, err := g.Leave(joined[0].MemberID, ""); err != nil {
@@ -443,7 +443,7 @@ func TestLastLeaveEmptiesTheGroupAndKeepsCountingGenerations(t *testing.T) {
 
 func TestMemberWithoutASharedProtocolIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		stable(t, g, "")
 		c := newClient(t, g)
@@ -456,7 +456,7 @@ func TestMemberWithoutASharedProtocolIsRefused(t *testing.T) {
 
 func TestFirstRebalanceWaitsForMembersThatStartTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(time.Second)
+		g := membership.New(time.Second, nil)
 		defer g.Close()
 		clients := make([]*client, 3)
 		for i := range clients {
@@ -477,7 +477,7 @@ func TestFirstRebalanceWaitsForMembersThatStartTogether(t *testing.T) {
 
 func TestConnectionThatEndsWhileJoiningLeavesTheOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := membership.New(0)
+		g := membership.New(0, nil)
 		defer g.Close()
 		clients, joined := stable(t, g, "")
 		ctx, cancel := context.WithCancel(t.Context())

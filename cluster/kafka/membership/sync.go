@@ -7,9 +7,13 @@ func (g *Group) Sync(ctx context.Context, s Sync) Synced {
 	answer := make(chan Synced, 1)
 	g.mu.Lock()
 	now := g.sync(s, answer)
+	k := g.toKeep(s)
 	g.mu.Unlock()
 	if now != nil {
 		return *now
+	}
+	if k != nil {
+		g.keepAndAssign(ctx, k, s.Assignments)
 	}
 	select {
 	case a := <-answer:
@@ -49,7 +53,7 @@ func (g *Group) sync(s Sync, answer chan Synced) *Synced {
 	}
 	m.answerSync(Synced{Err: ErrRebalanceInProgress}) // a former request of it
 	m.syncing = answer
-	if m.id == g.leader {
+	if m.id == g.leader && g.keeper == nil {
 		g.assign(s.Assignments)
 	}
 	return nil
