@@ -18,6 +18,9 @@ func (n *Node) place(s *Stream, replicas int32) error {
 		return nil
 	}
 	nodes := n.candidates()
+	for i := range nodes { // streams are made while a node is down, too: it gets its replicas when it comes back
+		nodes[i].Closed, nodes[i].Down = false, nodes[i].Closed
+	}
 	if replicas == 0 {
 		replicas = int32(min(usualReplicas, len(nodes)))
 	}

@@ -14,6 +14,8 @@ type Node struct {
 	Replicas, Leads int
 	// Closed says that it gets no further replicas. Those it has stay.
 	Closed bool
+	// Down says that it cannot be reached at present: it is taken where there are not enough others.
+	Down bool
 }
 
 // Pick returns n nodes for a journal, the one that should lead it first, and counts them in the nodes. It spreads over
@@ -32,7 +34,7 @@ func Pick(nodes []Node, n int) []int32 {
 			if slices.Contains(picked, c) || c.Closed {
 				continue
 			}
-			if best == nil || cmp.Or(cmp.Compare(racks[c.Rack], racks[best.Rack]), cmp.Compare(c.Replicas, best.Replicas), cmp.Compare(c.Leads, best.Leads), cmp.Compare(c.ID, best.ID)) < 0 {
+			if best == nil || cmp.Or(boolean(c.Down, best.Down), cmp.Compare(racks[c.Rack], racks[best.Rack]), cmp.Compare(c.Replicas, best.Replicas), cmp.Compare(c.Leads, best.Leads), cmp.Compare(c.ID, best.ID)) < 0 {
 				best = c
 			}
 		}
@@ -43,11 +45,24 @@ func Pick(nodes []Node, n int) []int32 {
 		best.Replicas++
 		picked = append(picked, best)
 	}
-	slices.SortStableFunc(picked, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.Leads, b.Leads), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(picked, func(a, b *Node) int {
+		return cmp.Or(boolean(a.Down, b.Down), cmp.Compare(a.Leads, b.Leads), cmp.Compare(a.ID, b.ID))
+	})
 	picked[0].Leads++
 	ids := make([]int32, n)
 	for i, p := range picked {
 		ids[i] = p.ID
 	}
 	return ids
+}
+
+// boolean compares two conditions; the one that does not hold comes first.
+func boolean(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
