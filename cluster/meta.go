@@ -162,6 +162,8 @@ func (m *Meta) applyLayout(c command) result {
 		return m.dropReplica(c.DropReplica)
 	case c.TrimStream != nil:
 		return m.trimStream(c.TrimStream)
+	case c.RecoverCluster != nil:
+		return m.recoverCluster(c.RecoverCluster)
 	case c.Mirror != nil:
 		return m.mirrorStreams(c.Mirror)
 	}

@@ -54,6 +54,7 @@ type command struct {
 	ReplaceReplica     *replaceReplica     `json:"replace_replica,omitempty"`
 	DropReplica        *dropReplica        `json:"drop_replica,omitempty"`
 	TrimStream         *trimStream         `json:"trim_stream,omitempty"`
+	RecoverCluster     *recoverCluster     `json:"recover_cluster,omitempty"`
 	Mirror             *mirrorStreams      `json:"mirror,omitempty"`
 }
 

@@ -41,6 +41,9 @@ func (n *Node) identify() error {
 	if err := n.refuseRemoved(); err != nil {
 		return err
 	}
+	if err := n.refuseUnfinished(); err != nil {
+		return err
+	}
 	net := n.opts.Network
 	switch {
 	case net == nil && !found:

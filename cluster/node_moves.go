@@ -60,8 +60,8 @@ func (n *Node) ResizeStep(ctx context.Context, stream string, count int, dry boo
 	if !ok {
 		return MoveProgress{}, fmt.Errorf("%w: %s", ErrUnknownStream, stream)
 	}
-	if nodes := len(n.candidates()); count < 1 || count > nodes {
-		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes can have replicas", ErrInvalidReplication, count, nodes)
+	if nodes := open(n.candidates()); count < 1 || count > nodes {
+		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", ErrInvalidReplication, count, nodes)
 	}
 	at := n.journalKeys()
 	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal) (changes []placement.Change, err error) {
@@ -139,8 +139,8 @@ func (n *Node) planLeave(r Removal, journals []placement.Journal) ([]placement.C
 	changes := placement.Leave(nodes, journals)
 	for _, c := range changes {
 		if len(c.To) < len(c.From) && !r.Fewer {
-			return nil, fmt.Errorf("%w: journals have %d replicas, and without node %d there are %d nodes for them: start another node first, or agree to fewer replicas",
-				ErrMemberInUse, len(c.From), r.Node, len(nodes))
+			return nil, fmt.Errorf("%w: journals have %d replicas, and without node %d there are %d nodes that are up for them: start another node first, or agree to fewer replicas",
+				ErrMemberInUse, len(c.From), r.Node, open(nodes))
 		}
 	}
 	return changes, nil

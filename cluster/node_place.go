@@ -27,6 +27,11 @@ func (n *Node) place(s *Stream, replicas int32) error {
 	if replicas < 1 || int(replicas) > len(nodes) {
 		return fmt.Errorf("%w: %d, and there are %d nodes", ErrInvalidReplication, replicas, len(nodes))
 	}
+	if open(nodes) < int(replicas) { // some are down: they get what they are to have when they come back
+		for i := range nodes {
+			nodes[i].Closed = false
+		}
+	}
 	for range s.Journals {
 		var own []Replica
 		for _, id := range placement.Pick(nodes, int(replicas)) {
@@ -37,7 +42,17 @@ func (n *Node) place(s *Stream, replicas int32) error {
 	return nil
 }
 
-// candidates are the nodes that can get replicas, with what they have.
+// open counts the nodes that can get replicas now.
+func open(nodes []placement.Node) (n int) {
+	for _, node := range nodes {
+		if !node.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// candidates are the nodes that can get replicas, with what they have. Those that are down are closed.
 func (n *Node) candidates() (nodes []placement.Node) {
 	at := map[int32]int{}
 	for _, m := range n.meta.Members() {

@@ -23,7 +23,7 @@ Exit codes: 0 ok (status: all is in order), 1 refused or failed (status: somethi
 	hasVerbs(cmd)
 	cmd.PersistentFlags().StringVar(&v.Dir, "data", "data", "folder of a node of the cluster")
 	cmd.PersistentFlags().BoolVar(&v.JSON, "json", false, "print JSON")
-	cmd.AddCommand(clusterStatus(v), clusterAdd(v), clusterRemove(v), clusterMove(v), clusterTransfer(v), clusterReplicas(v), clusterRebalance(v))
+	cmd.AddCommand(clusterStatus(v), clusterAdd(v), clusterRemove(v), clusterMove(v), clusterTransfer(v), clusterReplicas(v), clusterRebalance(v), c.clusterRecover(v))
 	return cmd
 }
 

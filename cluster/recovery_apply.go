@@ -1,0 +1,287 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// recoveryFileName is in a node's directory while a recovery is under way there: the plan, under a checksum. A node does
+// not start as long as it is there, and whoever recovers again goes on with it.
+const recoveryFileName = "recovery.json"
+
+// sealedPlan is the file.
+type sealedPlan struct {
+	CRC  string          `json:"crc32c"`
+	Plan json.RawMessage `json:"plan"`
+}
+
+// BegunRecovery returns the plan of a recovery that was begun in a node's directory and not finished; nil if there is none.
+func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
+	path := filepath.Join(dir, recoveryFileName)
+	b, err := vfs.ReadFile(fsys, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var sealed sealedPlan
+	var p RecoveryPlan
+	err = strictJSON(b, &sealed)
+	if err == nil && sealed.CRC != sumOf(sealed.Plan) {
+		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Plan))
+	}
+	if err == nil {
+		err = strictJSON(sealed.Plan, &p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return &p, nil
+}
+
+// refuseUnfinished keeps a node from starting while it is half of what it was and half of what it is to be.
+func (n *Node) refuseUnfinished() error {
+	p, err := BegunRecovery(n.opts.FS, n.opts.Dir)
+	if err == nil && p != nil {
+		err = fmt.Errorf("%w: finish it with daybook cluster recover --data %s --accept-loss", ErrRecoveryBegun, n.opts.Dir)
+	}
+	return err
+}
+
+// Recover makes a node's directory go on as the plan says. It may be cut off at any moment: called again it goes on, with
+// the plan that it was begun with. Nothing is deleted: copies that do not go on are moved into a folder set-aside-N within
+// the directory. No process may have it open.
+func Recover(fsys vfs.FS, dir string, plan *RecoveryPlan, log *slog.Logger) (err error) {
+	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	begun, err := BegunRecovery(fsys, dir)
+	if err != nil {
+		return err
+	}
+	r := recovery{fsys: fsys, dir: dir, plan: begun, log: log}
+	if r.file, _, err = openNodeFile(fsys, dir); err != nil {
+		return err
+	}
+	if me := r.file.get(); begun == nil && me.Cluster == plan.Cluster && me.Generation == plan.Generation {
+		return nil // it was finished
+	}
+	if begun == nil {
+		r.plan = plan
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+// recovery is one that is carried out.
+type recovery struct {
+	fsys vfs.FS
+	dir  string
+	plan *RecoveryPlan
+	file *nodeFile
+	log  *slog.Logger
+}
+
+// begin writes the plan down.
+func (r *recovery) begin() error {
+	me := r.file.get()
+	if me.Cluster != r.plan.Cluster || me.Generation+1 != r.plan.Generation || !slices.Contains(r.plan.Survivors, me.Node) {
+		return fmt.Errorf("the plan is for nodes %v of cluster %s to go on as generation %d; %s is of node %d of cluster %s, generation %d",
+			r.plan.Survivors, r.plan.Cluster, r.plan.Generation, r.dir, me.Node, me.Cluster, me.Generation)
+	}
+	plan, err := json.Marshal(r.plan)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(sealedPlan{CRC: sumOf(plan), Plan: plan})
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFile(r.fsys, filepath.Join(r.dir, recoveryFileName), append(b, '\n'), 0o644)
+}
+
+// finish takes all steps of the plan, each of which may have been taken before.
+func (r *recovery) finish() error {
+	me := r.file.get()
+	keeps := map[string]uint64{}
+	for _, j := range r.plan.Journals {
+		if j.Base.Node != me.Node {
+			continue
+		}
+		keeps[j.JournalID.String()] = j.Base.Born
+		if err := r.leadJournal(j); err != nil {
+			return fmt.Errorf("making journal %d of stream %s go on: %w", j.Journal, j.Name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(me.Replicas)) {
+		id, err := parseNoteName(name)
+		if err != nil {
+			return err
+		}
+		if _, keep := keeps[name]; !keep {
+			if err := r.setAside(copyDir(r.dir, id)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.recoverMeta(me.Node); err != nil {
+		return fmt.Errorf("making the metadata go on: %w", err)
+	}
+	err := r.file.update(func(i *identity) {
+		i.Generation, i.Replicas = r.plan.Generation, keeps
+		i.Settled, i.Founding = me.Node == r.plan.Metadata, false
+		maps.DeleteFunc(i.Peers, func(id int32, _ string) bool { return !slices.Contains(r.plan.Survivors, id) })
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.fsys.Remove(filepath.Join(r.dir, recoveryFileName)); err != nil {
+		return err
+	}
+	return r.fsys.SyncDir(r.dir)
+}
+
+// leadJournal makes the copy of a journal its group's only member.
+func (r *recovery) leadJournal(j PlannedJournal) error {
+	o := storage.Options{FS: r.fsys, Logger: r.log}
+	return r.lead(copyDir(r.dir, j.JournalID), o, j.Base.server(raft.Voter), j.Term, nil, nil)
+}
+
+// recoverMeta makes the metadata go on here, or lets it come from the node where it does.
+func (r *recovery) recoverMeta(self int32) error {
+	dir := filepath.Join(r.dir, metaDir)
+	if self != r.plan.Metadata {
+		return r.setAside(dir)
+	}
+	command, err := encodeEntry(nil, []command{{RecoverCluster: r.plan.command()}})
+	if err != nil {
+		return err
+	}
+	o := storage.Options{FS: r.fsys, Logger: r.log, Commands: true, SegmentBytes: metaSegment}
+	match := func(j *storage.Journal) (LogEnd, error) {
+		snaps, err := openSnapshots(r.fsys, filepath.Join(dir, "snapshots"), r.log)
+		if err != nil {
+			return LogEnd{}, err
+		}
+		if err := snaps.matchLog(j); err != nil {
+			return LogEnd{}, err
+		}
+		end, _, err := newestSnapshot(r.fsys, dir)
+		return end, err
+	}
+	return r.lead(dir, o, Replica{Node: self}.server(raft.Voter), r.plan.MetadataTerm, match, command)
+}
+
+// lead appends to a log the entries by which its member goes on alone: the configuration, and a command if there is one.
+// They are of a term that nobody has led in, which this member has entered. match, if given, says where a snapshot ends.
+//
+// The term is noted first: entries of a term that a member has not entered would be an impossible log. A step that was
+// taken before is known by the term of the last entry.
+func (r *recovery) lead(dir string, o storage.Options, self raft.Server, term uint64, match func(*storage.Journal) (LogEnd, error), command []byte) (err error) {
+	j, err := storage.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	var end LogEnd
+	if match != nil {
+		if end, err = match(j); err != nil {
+			return err
+		}
+	}
+	last, err := j.LastIndex()
+	if err != nil {
+		return err
+	}
+	if now, err := j.GetUint64([]byte("CurrentTerm")); err != nil || now > term {
+		return errors.Join(err, fmt.Errorf("%s is in term %d, the plan for it is of term %d: it was used after its report was made; make the reports anew", dir, now, term))
+	}
+	entries := []*raft.Log{{Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{self}})}}
+	if command != nil {
+		entries = append(entries, &raft.Log{Type: raft.LogCommand, Data: command})
+	}
+	for n := range entries { // of the last run
+		var l raft.Log
+		if last > uint64(n) && j.GetLog(last, &l) == nil && l.Term == term && l.Type == entries[len(entries)-1-n].Type {
+			entries = entries[len(entries)-n:]
+			break
+		}
+	}
+	if err := j.SetUint64([]byte("CurrentTerm"), term); err != nil {
+		return err
+	}
+	for i, l := range entries {
+		l.Index, l.Term, l.AppendedAt = max(last, end.Entry)+1+uint64(i), term, time.Now()
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return j.StoreLogs(entries)
+}
+
+// setAside moves a directory to where nobody takes it for a copy.
+func (r *recovery) setAside(dir string) error {
+	below, err := filepath.Rel(r.dir, dir)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(r.dir, fmt.Sprintf("set-aside-%d", r.plan.Generation), below)
+	err = moveAll(r.fsys, dir, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was moved before
+	}
+	return err
+}
+
+// moveAll moves the files of a directory into another one, with those of the directories in it, and removes what is
+// empty then. It may be called again after it was cut off.
+func moveAll(fsys vfs.FS, from, to string) error {
+	names, err := fsys.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, name := range names {
+		child, dest := filepath.Join(from, name), filepath.Join(to, name)
+		info, err := fsys.Stat(child)
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			err = moveAll(fsys, child, dest)
+		} else {
+			err = fsys.Rename(child, dest)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{to, filepath.Dir(to), from} {
+		if err := fsys.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	if err := fsys.Remove(from); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(from))
+}

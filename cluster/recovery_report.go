@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// RecoveryReport is what a node's directory holds, of a cluster that lost its majority: all that is needed to decide with
+// which copies the cluster goes on.
+type RecoveryReport struct {
+	Cluster    string `json:"cluster_id"`
+	Generation uint64 `json:"generation,omitempty"`
+	Node       int32  `json:"node"`
+	// Members are the nodes of the cluster as this one's metadata has them, Voters those that elect the metadata's leader.
+	Members []Member `json:"members"`
+	Voters  []int32  `json:"voters"`
+	// Metadata is where the copy of the metadata ends.
+	Metadata LogEnd `json:"metadata"`
+	// Journals are those that the metadata knows, Copies those that the node has.
+	Journals []PlacedJournal `json:"journals"`
+	Copies   []FoundCopy     `json:"copies"`
+}
+
+// LogEnd is where a log ends on disk.
+type LogEnd struct {
+	Term  uint64 `json:"term"`
+	Entry uint64 `json:"entry"`
+	// CurrentTerm is the highest term that the copy has heard of.
+	CurrentTerm uint64    `json:"current_term"`
+	At          time.Time `json:"at,omitzero"`
+}
+
+// compare orders logs of one group: the one that is ahead has all that the other has that was ever acknowledged.
+func (e LogEnd) compare(o LogEnd) int {
+	return cmp.Or(cmp.Compare(e.Term, o.Term), cmp.Compare(e.Entry, o.Entry))
+}
+
+// JournalID names a journal of a stream.
+type JournalID struct {
+	Stream  StreamID `json:"stream_id"`
+	Journal int32    `json:"journal"`
+}
+
+func (j JournalID) String() string { return fmt.Sprintf("%s/%d", j.Stream, j.Journal) }
+
+func (j JournalID) compare(o JournalID) int {
+	return cmp.Or(strings.Compare(j.Stream.String(), o.Stream.String()), cmp.Compare(j.Journal, o.Journal))
+}
+
+// PlacedJournal is a journal and the nodes that have it, as the metadata knows it.
+type PlacedJournal struct {
+	JournalID
+	Name     string  `json:"stream"`
+	Replicas []int32 `json:"replicas"`
+}
+
+// FoundCopy is a copy of a journal in a node's directory.
+type FoundCopy struct {
+	JournalID
+	// Name is that of the stream; empty if the metadata does not know it.
+	Name string `json:"stream"`
+	Born uint64 `json:"born,omitempty"`
+	LogEnd
+	Partitions []FoundPartition `json:"partitions"`
+	// Doubt says that the machine lost power, and with it maybe what the copy had acknowledged.
+	Doubt bool `json:"doubt,omitempty"`
+	// Damage is why the copy can't be used; empty if it can.
+	Damage string `json:"damage,omitempty"`
+}
+
+// FoundPartition is where a partition ends.
+type FoundPartition struct {
+	Partition int32 `json:"partition"`
+	// Next is the offset behind the last record of the copy.
+	Next int64 `json:"next"`
+	// Read is the highest position that a consumer group has committed, and Group that group. Above Next it bears witness of
+	// records that this copy lacks.
+	Read  int64  `json:"read,omitempty"`
+	Group string `json:"group,omitempty"`
+}
+
+// usable says whether the cluster can go on with the copy.
+func (c *FoundCopy) usable() bool { return c.Damage == "" && c.Entry > 0 }
+
+// ReportForRecovery reads what a node's directory holds and changes nothing. No process may have it open.
+func ReportForRecovery(fsys vfs.FS, dir string) (r *RecoveryReport, err error) {
+	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	f, found, err := openNodeFile(fsys, dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found || f.get().Node == 0:
+		return nil, fmt.Errorf("%s is no directory of a node of a cluster: it has no %s", dir, nodeFileName)
+	case f.get().Removed != "":
+		return nil, fmt.Errorf("%w: node %d (%s): what it has does not count", ErrRemoved, f.get().Node, f.get().Removed)
+	}
+	me := f.get()
+	r = &RecoveryReport{Cluster: me.Cluster, Generation: me.Generation, Node: me.Node}
+	meta, err := r.readMeta(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(me.Replicas)) {
+		id, err := parseNoteName(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", nodeFileName, err)
+		}
+		r.Copies = append(r.Copies, findCopy(fsys, dir, id, me.Replicas[name], meta))
+	}
+	return r, nil
+}
+
+// readMeta fills in what the metadata says.
+func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*Meta, error) {
+	meta, err := PeekMeta(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata of %s: %w", dir, err)
+	}
+	snap, conf, err := newestSnapshot(fsys, filepath.Join(dir, metaDir))
+	if err != nil {
+		return nil, err
+	}
+	p, err := storage.OpenPeek(fsys, filepath.Join(dir, metaDir))
+	if err != nil {
+		return nil, err
+	}
+	tip, err := p.Tip(true)
+	if err != nil {
+		return nil, fmt.Errorf("reading the end of the metadata: %w", err)
+	}
+	r.Metadata = LogEnd{Term: tip.Term, Entry: tip.Index, CurrentTerm: tip.CurrentTerm, At: tip.At}
+	if snap.compare(r.Metadata) > 0 {
+		r.Metadata.Term, r.Metadata.Entry = snap.Term, snap.Entry
+	} else if len(tip.Config) > 0 {
+		conf = raft.DecodeConfiguration(tip.Config)
+	}
+	for _, s := range conf.Servers {
+		if s.Suffrage == raft.Voter {
+			r.Voters = append(r.Voters, nodeID(s.Address))
+		}
+	}
+	r.Members = meta.Members()
+	for _, s := range meta.Streams() {
+		for j := range s.Journals {
+			r.Journals = append(r.Journals, PlacedJournal{JournalID{s.ID, j}, s.Name, nodesOf(s.replicas(j))})
+		}
+	}
+	return meta, nil
+}
+
+// newestSnapshot returns where the newest good snapshot ends, and the configuration in it.
+func newestSnapshot(fsys vfs.FS, dir string) (end LogEnd, conf raft.Configuration, err error) {
+	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, "snapshots")}
+	names, err := fsys.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return end, conf, err
+	}
+	for _, name := range slices.Backward(names) {
+		id, ok := strings.CutSuffix(name, snapSuffix)
+		if !ok {
+			continue
+		}
+		if m, _, err := s.read(id); err == nil {
+			return LogEnd{Term: m.Term, Entry: m.Index}, m.Configuration, nil
+		} else if !errors.Is(err, errBadSnapshot) {
+			return end, conf, err
+		}
+	}
+	return end, conf, nil
+}
+
+// parseNoteName is the inverse of [journalHandle.noteName].
+func parseNoteName(name string) (id JournalID, err error) {
+	stream, journal, _ := strings.Cut(name, "/")
+	if id.Stream, err = ParseStreamID(stream); err != nil {
+		return id, err
+	}
+	n, err := strconv.ParseInt(journal, 10, 32)
+	id.Journal = int32(n)
+	return id, err
+}
+
+// findCopy looks at a copy of a journal.
+func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *Meta) FoundCopy {
+	c := FoundCopy{JournalID: id, Born: born}
+	if s, ok := meta.StreamByID(id.Stream); ok {
+		c.Name = s.Name
+	}
+	if err := c.read(fsys, copyDir(dir, id), meta); err != nil {
+		c.Damage = err.Error()
+	}
+	return c
+}
+
+// copyDir is where a node's directory keeps a journal.
+func copyDir(dir string, id JournalID) string {
+	return filepath.Join(dir, streamsDir, id.Stream.String(), strconv.Itoa(int(id.Journal)))
+}
+
+func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *Meta) error {
+	p, err := storage.OpenPeek(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("its files are gone")
+	}
+	if err != nil {
+		return err
+	}
+	tip, err := p.Tip(false)
+	if err != nil {
+		return err
+	}
+	c.LogEnd, c.Doubt = LogEnd{Term: tip.Term, Entry: tip.Index, CurrentTerm: tip.CurrentTerm, At: tip.At}, tip.Doubt
+	segments, err := p.Segments()
+	if err != nil {
+		return err
+	}
+	next := map[int32]int64{}
+	for _, s := range segments {
+		if len(s.Problems) > 0 {
+			return s.Problems[0]
+		}
+		for id, r := range s.Partitions {
+			next[int32(id)] = max(next[int32(id)], r.Next)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(next)) {
+		f := FoundPartition{Partition: n, Next: next[n]}
+		f.Group, f.Read = meta.furthest(StreamPartition{Stream: c.Stream, Partition: n})
+		c.Partitions = append(c.Partitions, f)
+	}
+	return nil
+}
+
+// furthest is the group that has committed the highest position of a partition, of those that read all of it.
+func (m *Meta) furthest(p StreamPartition) (group string, offset int64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(m.groups)) {
+		if o, ok := m.groups[name].offsets[p]; ok && o.Offset > offset {
+			group, offset = name, o.Offset
+		}
+	}
+	return group, offset
+}
