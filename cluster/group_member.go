@@ -26,6 +26,7 @@ type member struct {
 	onRefused func([]*raft.Log) // for store; nil: nobody asks
 
 	progress progress // of the others, while this one leads
+	doubts   doubts
 
 	stopOnce sync.Once
 	ended    sync.Once
@@ -48,11 +49,18 @@ var _ binder = (*transport.Group)(nil)
 func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
 	m.o, m.journal = o, j
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
-	m.store = &store{Journal: j}
+	m.store = &store{Journal: j, mayVote: m.mayRecordVote}
+	m.doubts.in.Store(j.Doubt())
 	trans := o.Transport
 	if trans == nil {
 		m.alone = newAloneTransport(raft.ServerAddress(o.ID))
 		trans = m.alone
+		if err := m.endDoubt(); err != nil { // nobody has a better copy
+			return err
+		}
+	}
+	if s, ok := trans.(surveyor); ok {
+		s.Elect(transport.Elector{MayVote: m.mayVote, Standing: m.standing})
 	}
 	if b, ok := trans.(binder); ok {
 		m.store.onRefused = m.onRefused
@@ -73,6 +81,9 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	m.started.Store(m.raft)
 	m.store.started.Store(true)
 	m.watching.Go(m.watch)
+	if m.doubts.in.Load() {
+		m.watching.Go(m.resolveDoubt)
+	}
 	if m.alone == nil {
 		return nil
 	}

@@ -51,6 +51,7 @@ func journalConfig(o GroupOptions) *raft.Config {
 type store struct {
 	*storage.Journal
 	started atomic.Bool // raft runs, so calls come from its goroutines
+	mayVote func() bool // whether a vote may be stored
 
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
 
@@ -115,9 +116,17 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 }
 
 // Set implements raft.StableStore.
-func (s *store) Set(key, value []byte) error { return s.stopOn(s.Journal.Set(key, value)) }
+func (s *store) Set(key, value []byte) error {
+	if isVote(key) && !s.mayVote() {
+		return errInDoubt // raft goes on without having voted
+	}
+	return s.stopOn(s.Journal.Set(key, value))
+}
 
 // SetUint64 implements raft.StableStore.
 func (s *store) SetUint64(key []byte, value uint64) error {
+	if isVote(key) && !s.mayVote() {
+		return errInDoubt
+	}
 	return s.stopOn(s.Journal.SetUint64(key, value))
 }

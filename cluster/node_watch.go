@@ -64,8 +64,8 @@ func (n *Node) Disk() DiskStatus {
 }
 
 // Health says why data does not move, or nil while it does: the disk is nearly
-// full or does not answer, journals have become read-only, or copies are damaged
-// and cannot be mended, or differ.
+// full or does not answer, journals have become read-only, copies are damaged and
+// cannot be mended, or differ, or too many are in doubt for a leader.
 func (n *Node) Health() error {
 	s := n.disk.now()
 	var errs []error
@@ -81,6 +81,9 @@ func (n *Node) Health() error {
 	n.eachOpen(func(name string, h *journalHandle, g *Group) {
 		for _, err := range g.troubles() {
 			errs = append(errs, fmt.Errorf("journal %d of %s: %w", h.number, name, err))
+		}
+		if why := g.stuck(); why != "" {
+			errs = append(errs, fmt.Errorf("journal %d of %s has no leader and can elect none: %s", h.number, name, why))
 		}
 	})
 	return errors.Join(append(errs, n.readOnly()...)...)

@@ -126,7 +126,7 @@ func (j *Journal) storeLogs(logs []*raft.Log) error {
 	if err := j.writeFrames(); err != nil {
 		return err
 	}
-	if j.o.Mode == Durable {
+	if j.o.Mode == Durable || hasConfiguration(logs) {
 		return j.syncTail()
 	}
 	j.wakeFlusher()

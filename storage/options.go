@@ -57,6 +57,9 @@ type Options struct {
 	Cache *Cache
 	// FS is the operating system's by default.
 	FS vfs.FS
+	// Boot names the running boot of the machine: in another one what was not synced may be gone. By default it is the
+	// kernel's; where that is not known, every end that was not in order counts as one of the machine.
+	Boot string
 	// Now is time.Now by default.
 	Now func() time.Time
 	// Logger is silent by default.
@@ -86,6 +89,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.FS == nil {
 		o.FS = vfs.OS{}
+	}
+	if o.Boot == "" {
+		o.Boot = vfs.BootID()
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -31,6 +31,7 @@ func (j *Journal) recover() error {
 		if len(bases) > 0 {
 			return &DamageError{File: j.start.paths[0], Reason: "there are segments, but both copies of the start file (" + j.start.paths[1] + " is the other) are missing or fail their checksum"}
 		}
+		j.noteBoot(was, 0)
 		if err := j.start.write(); err != nil {
 			return err
 		}
@@ -42,7 +43,7 @@ func (j *Journal) recover() error {
 	if err != nil {
 		return err
 	}
-	if j.start.stale {
+	if j.noteBoot(was, l.tail.pos) || j.start.stale { // 7
 		if err := j.start.write(); err != nil {
 			l.abandon()
 			return err

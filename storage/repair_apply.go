@@ -65,6 +65,9 @@ func (r *Repair) applyOlder(to string) error {
 	if err := m.setSynced(r.From, markOpen); err != nil {
 		return err
 	}
+	if err := r.doubt(); err != nil {
+		return err
+	}
 	slices.Reverse(r.Files) // the last one first: what is left is always a log
 	if err := r.move(to); err != nil || r.CutFile == "" {
 		return err
@@ -82,6 +85,17 @@ func (r *Repair) applyOlder(to string) error {
 		return err
 	}
 	return f.Sync()
+}
+
+// doubt notes that the journal is without entries that it had stored.
+func (r *Repair) doubt() error {
+	s, fresh, err := openStart(r.fsys, r.Dir)
+	if err != nil || fresh {
+		return errors.Join(err, ErrCannotRepair)
+	}
+	defer s.close()
+	s.values[doubtKey] = []byte{1}
+	return s.write()
 }
 
 // keepBytes copies what is cut from a file.

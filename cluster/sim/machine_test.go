@@ -279,7 +279,7 @@ func (p *process) options(dir string, group transport.GroupID) (cluster.GroupOpt
 	w := p.m.w
 	o := cluster.GroupOptions{
 		Dir: dir, ID: p.m.id, Timeout: w.s.timeout, RetainEvery: 2 * time.Second, Logger: p.logger(),
-		Journal: storage.Options{FS: p.mount, SegmentBytes: w.s.segment, Mode: w.s.mode, Retention: storage.Retention{Bytes: w.s.retention}},
+		Journal: storage.Options{FS: p.mount, Boot: fmt.Sprint(p.m.id, p.boot), SegmentBytes: w.s.segment, Mode: w.s.mode, Retention: storage.Retention{Bytes: w.s.retention}},
 	}
 	if p.m.founder {
 		o.Peers = w.peers
@@ -377,10 +377,11 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(string) slog.Handler { return h }
 
-// doubtful says whether a machine may be without something that it had acknowledged.
-func (m *machine) doubtful() bool {
+// lacks says whether what a machine has acknowledged may be lost with its power, and has not come back.
+func (m *machine) lacks() bool {
 	m.mu.Lock()
 	boots := m.boots
 	m.mu.Unlock()
-	return boots > 1 && !m.w.caughtUp(m)
+	g := m.group("journal")
+	return boots > 1 && (g == nil || g.Journal().Doubt())
 }

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"math/rand"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type network struct {
 	weather weather
 	done    chan struct{} // closed when the simulation ends
 	running sync.WaitGroup
+
+	instances atomic.Uint64 // of members that it has given a wire
 
 	mu     sync.Mutex // guards all below
 	seed   int64

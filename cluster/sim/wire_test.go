@@ -48,6 +48,8 @@ type wire struct {
 	once      sync.Once
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	journal   atomic.Pointer[transport.Journal]
+	elector   atomic.Pointer[transport.Elector]
+	instance  uint64
 	term      atomic.Uint64 // the highest that raft has answered with
 }
 
@@ -59,7 +61,7 @@ var (
 
 // wire gives the process the transport of a group.
 func (n *network) wire(h *host, group string) *wire {
-	w := &wire{n: n, h: h, group: group, rpcs: make(chan raft.RPC, wireQueue), end: make(chan struct{})}
+	w := &wire{n: n, h: h, group: group, rpcs: make(chan raft.RPC, wireQueue), end: make(chan struct{}), instance: n.instances.Add(1)}
 	h.mu.Lock()
 	h.wires[group] = w
 	h.mu.Unlock()
@@ -139,6 +141,38 @@ func (n *network) at(id, group string) *wire {
 // Bind is called by the group.
 func (w *wire) Bind(j transport.Journal, _ raft.ServerID, _ func() []raft.Server) {
 	w.journal.Store(&j)
+}
+
+// Elect is called by the group.
+func (w *wire) Elect(e transport.Elector) { w.elector.Store(&e) }
+
+// mayVote says whether the member may vote for one whose log ends so.
+func (w *wire) mayVote(index, term uint64) bool {
+	e := w.elector.Load()
+	return e == nil || e.MayVote(index, term)
+}
+
+// askStanding is the question what a member has.
+type askStanding struct{}
+
+// AskStanding is called by the group.
+func (w *wire) AskStanding(target raft.ServerAddress) (transport.Standing, error) {
+	r, err := w.ask(target, message{command: askStanding{}}, true)
+	if err != nil {
+		return transport.Standing{}, err
+	}
+	return r.(transport.Standing), nil
+}
+
+// stand answers what the member has.
+func (w *wire) stand() (raft.RPCResponse, bool) {
+	e := w.elector.Load()
+	if e == nil {
+		return raft.RPCResponse{}, false
+	}
+	s, ok := e.Standing()
+	s.Instance = w.instance
+	return raft.RPCResponse{Response: s}, ok
 }
 
 // Consumer implements raft.Transport.
@@ -223,16 +257,30 @@ func (w *wire) take(m message) (raft.RPCResponse, bool) {
 			(*h)(rpc)
 			return w.await(resp)
 		}
+	case askStanding:
+		return w.stand()
 	case *raft.RequestVoteRequest:
+		if !w.mayVote(c.LastLogIndex, c.LastLogTerm) {
+			return raft.RPCResponse{Response: &raft.RequestVoteResponse{}}, true
+		}
 		r := *c
 		rpc.Command = &r
 	case *raft.RequestPreVoteRequest:
+		if !w.mayVote(c.LastLogIndex, c.LastLogTerm) {
+			return raft.RPCResponse{Response: &raft.RequestPreVoteResponse{}}, true
+		}
 		r := *c
 		rpc.Command = &r
 	case *raft.InstallSnapshotRequest:
 		r := *c
 		rpc.Command, rpc.Reader = &r, bytes.NewReader(m.data)
 	case *raft.TimeoutNowRequest:
+		if s, ok := w.stand(); ok {
+			has := s.Response.(transport.Standing)
+			if !w.mayVote(has.Index, has.LastTerm) {
+				return raft.RPCResponse{Error: errors.New("may not vote")}, true
+			}
+		}
 		r := *c
 		rpc.Command = &r
 	}
@@ -282,6 +330,9 @@ func (w *wire) ask(target raft.ServerAddress, m message, twice bool) (any, error
 
 // RequestVote implements raft.Transport.
 func (w *wire) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if !w.mayVote(args.LastLogIndex, args.LastLogTerm) {
+		return nil
+	}
 	r, err := w.ask(target, message{command: args}, true)
 	if err == nil {
 		*resp = *r.(*raft.RequestVoteResponse)
@@ -291,6 +342,9 @@ func (w *wire) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raf
 
 // RequestPreVote implements raft.WithPreVote.
 func (w *wire) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if !w.mayVote(args.LastLogIndex, args.LastLogTerm) {
+		return nil
+	}
 	r, err := w.ask(target, message{command: args}, true)
 	if err == nil {
 		*resp = *r.(*raft.RequestPreVoteResponse)

@@ -32,6 +32,7 @@ type Group struct {
 
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
+	elector   atomic.Pointer[Elector]
 	voted     atomic.Int64           // when a vote was last asked for, ns
 	refused   atomic.Int64           // when one was last refused, ns
 	since     atomic.Int64           // since when raft has been with the request it is at, ns; 0: it waits for one
@@ -176,6 +177,9 @@ func (g *Group) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args 
 }
 
 func (g *Group) vote(target raft.ServerAddress, kind frameKind, flags uint8, term, index, lastTerm uint64) (answer, error) {
+	if !g.mayVote(index, lastTerm) {
+		return answer{}, nil // who may not vote for itself does not ask others to: nobody grants it
+	}
 	s, err := g.session(target)
 	if err != nil {
 		return answer{}, err

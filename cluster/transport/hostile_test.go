@@ -23,7 +23,7 @@ func frame(kind byte, seq uint64, body []byte) []byte {
 }
 
 func hello(lane byte, cluster, node string) []byte {
-	b := []byte{lane, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, byte(len(cluster))}
+	b := []byte{lane, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, byte(len(cluster))}
 	b = append(append(b, cluster...), byte(len(node)))
 	return frame(1, 0, append(b, node...))
 }
@@ -141,6 +141,7 @@ func FuzzPeer(f *testing.F) {
 	f.Add(frame(12, 1, make([]byte, 28)))
 	f.Add(frame(13, 1, make([]byte, 36)))
 	f.Add(frame(14, 1, make([]byte, 4)))
+	f.Add(append(frame(17, 1, group[:]), frame(16, 1, append([]byte{1, 0, 0, 0}, make([]byte, 40)...))...))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		n := newPipes()
 		tr := n.node(t, "a", transport.Options{Timeout: 200 * time.Millisecond})

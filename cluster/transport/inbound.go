@@ -230,11 +230,15 @@ func (g *Group) beat(p pulseIn) {
 	}
 }
 
-// Stand makes the local member stand for election now instead of when its timer fires. That is always safe.
+// Stand makes the local member stand for election now instead of when its timer fires, if it may vote for itself. That is
+// always safe.
 func (g *Group) Stand() { g.stand() }
 
 // stand makes raft stand for election now, by the message with which a leader hands over.
 func (g *Group) stand() {
+	if !g.mayStand() {
+		return
+	}
 	in := &inbound{command: &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}}
 	if g.deliver(in) == statusOK {
 		g.t.stats.injected.Add(1)

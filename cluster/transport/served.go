@@ -139,8 +139,9 @@ func (s *served) take(h header, body []byte) error {
 	case kindVote, kindPreVote:
 		s.takeVote(h, body)
 	case kindTimeout:
-		r := bodyReader{body}
-		s.deliver(r.group(), &inbound{from: s, seq: h.seq, command: &raft.TimeoutNowRequest{RPCHeader: s.header()}})
+		s.takeTimeout(h, body)
+	case kindStanding:
+		s.takeStanding(h, body)
 	case kindSnapshot:
 		return s.takeSnapshot(h, body)
 	case kindData:
@@ -153,7 +154,17 @@ func (s *served) take(h header, body []byte) error {
 	return nil
 }
 
-// takeVote gives raft a request for a vote, unless the member here is none of those that count.
+// takeTimeout has the member here stand for election, unless it may not.
+func (s *served) takeTimeout(h header, body []byte) {
+	id := (&bodyReader{body}).group()
+	if g := s.t.group(id); g != nil && !g.mayStand() {
+		s.answer(h.seq, answer{status: statusFailed, text: "this member has no vote, or may not vote now"})
+		return
+	}
+	s.deliver(id, &inbound{from: s, seq: h.seq, command: &raft.TimeoutNowRequest{RPCHeader: s.header()}})
+}
+
+// takeVote gives raft a request for a vote, unless the member here is none of those that count, or may not vote so.
 func (s *served) takeVote(h header, body []byte) {
 	r := bodyReader{body}
 	id := r.group()
@@ -165,7 +176,7 @@ func (s *served) takeVote(h header, body []byte) {
 	}
 	head := s.header()
 	member, votes := g.identify(s.node)
-	if head.ID = []byte(member); !votes {
+	if head.ID = []byte(member); !votes || !g.mayVote(index, lastTerm) {
 		s.answer(h.seq, answer{status: statusOK, term: g.term.Load(), instance: g.instance})
 		return
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	version     = 2
+	version     = 3
 	headerBytes = 16
 	maxName     = 255
 
@@ -42,6 +42,7 @@ const (
 	kindTaken                         // length u32 of the snapshot's bytes that were read
 	kindCall                          // kind u8 · zero u24 · time left in ms u32 · body
 	kindReply                         // status u8 · zero u24 · body
+	kindStanding                      // group 16: what has the member there? The reply's body: flags u8 (1 leads, 2 in doubt) · instance u64 · term u64 · last index u64 · its term u64 · the member's name with its length u8 before it
 )
 
 // Flags of frames. On answers they say what raft's response does.
@@ -138,7 +139,7 @@ func (k frameKind) lengths() (low, high uint32) {
 		return 0, chunkBytes
 	case kindVote, kindPreVote:
 		return voteBytes, voteBytes
-	case kindTimeout:
+	case kindTimeout, kindStanding:
 		return 16, 16
 	case kindSnapshot:
 		return snapshotBytes, snapshotBytes + maxConfiguration

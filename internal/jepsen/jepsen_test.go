@@ -104,8 +104,22 @@ func TestThreeNodesKeepTheirPromisesUnderFaults(t *testing.T) {
 // TestTheRecipeThatSplitNATSDoesNotSplit runs it from one node on or, in long runs, from each.
 func TestTheRecipeThatSplitNATSDoesNotSplit(t *testing.T) {
 	t.Parallel()
+	usurp(t, jepsen.Trial{Name: "usurp", Nodes: 5})
+}
+
+// TestTheRecipeDoesNotSplitReplicatedStreams is where it matters: what the victim acknowledged was in its memory alone, and
+// is gone with its power.
+func TestTheRecipeDoesNotSplitReplicatedStreams(t *testing.T) {
+	t.Parallel()
+	usurp(t, jepsen.Trial{Name: "usurp-replicated", Nodes: 5, Replicated: true})
+}
+
+func usurp(t *testing.T, trial jepsen.Trial) {
+	t.Helper()
+	trial.Binary = binaryPath
 	for i := range min(len(seeds(t)), 5) {
-		r, err := jepsen.Trial{Name: "usurp", Nodes: 5, Seed: uint64(i + 1), Binary: binaryPath, Script: jepsen.Usurp(i + 1)}.Run(t.Context())
+		trial.Seed, trial.Script = uint64(i+1), jepsen.Usurp(i+1)
+		r, err := trial.Run(t.Context())
 		if r != nil {
 			t.Log(r.Counts())
 		}

@@ -26,6 +26,7 @@ const (
 	diskImage  = "/mnt/image"     // what the loop device is made of: what a power cut leaves
 	diskFolder = "/mnt/disk"      // where it is mounted
 	ballast    = "/mnt/disk/.fat" // fills it
+	bootFile   = "/mnt/boot-id"   // what the machine's processes read as the kernel's boot id
 )
 
 // patience bounds what is done to a disk: a freeze waits until everything is synced.
@@ -42,8 +43,10 @@ type Disk struct {
 
 func newDisk(t *thread, size int64) (*Disk, error) {
 	d := &Disk{thread: t}
-	if err := t.do(func() error { return makeImage(size) }); err != nil {
-		return nil, fmt.Errorf("making a disk: %w", err)
+	for _, step := range []func() error{func() error { return makeImage(size) }, boot, showBoot} {
+		if err := t.do(step); err != nil {
+			return nil, fmt.Errorf("making a disk: %w", err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -67,6 +70,20 @@ func makeImage(size int64) error {
 	return os.Truncate(diskImage, size)
 }
 
+// boot makes another boot of the machine, as far as its processes can tell.
+func boot() error {
+	id, err := os.ReadFile("/proc/sys/kernel/random/uuid")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(bootFile, id, 0o444)
+}
+
+// showBoot puts the machine's boot id in the place of the kernel's.
+func showBoot() error {
+	return unix.Mount(bootFile, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, "")
+}
+
 func (d *Disk) mount(ctx context.Context) error {
 	_, err := d.thread.output(ctx, "mount", "-t", "ext4", "-o", "loop", diskImage, diskFolder)
 	return err
@@ -75,14 +92,14 @@ func (d *Disk) mount(ctx context.Context) error {
 // Folder is the disk's root on its machine.
 func (d *Disk) Folder() string { return diskFolder }
 
-// PowerCut loses what was not synced, as a machine does that loses its power, and mounts what is left. No process may
-// have a file open on the disk: kill them first.
+// PowerCut loses what was not synced, as a machine does that loses its power, and mounts what is left, in another boot of
+// the machine. No process may have a file open on the disk: kill them first.
 func (d *Disk) PowerCut() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := errors.Join(d.thread.do(shutdown), d.unmount(ctx)); err != nil {
+	if err := errors.Join(d.thread.do(shutdown), d.unmount(ctx), d.thread.do(boot)); err != nil {
 		return fmt.Errorf("cutting a disk's power: %w", err)
 	}
 	return d.mount(ctx)

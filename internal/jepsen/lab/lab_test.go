@@ -176,8 +176,16 @@ func TestPowerCutLosesWhatWasNotSynced(t *testing.T) {
 	if got := run(t, m, "cat synced lost"); got != "synced\nmore\nlost" {
 		t.Fatalf("before the power cut the disk holds %q", got)
 	}
+	const bootID = "cat /proc/sys/kernel/random/boot_id"
+	boot := run(t, m, bootID)
+	if again := run(t, m, bootID); again != boot {
+		t.Errorf("without a power cut the machine's boot is called %q and then %q", boot, again)
+	}
 	if err := m.Disk.PowerCut(); err != nil {
 		t.Fatal(err)
+	}
+	if again := run(t, m, bootID); again == boot {
+		t.Errorf("after the power cut the machine's boot is called %q as before", boot)
 	}
 	if got := run(t, m, "cat synced; ls"); got != "synced\nlost+found\nsynced" {
 		t.Errorf("a power cut left %q", got)
