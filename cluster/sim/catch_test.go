@@ -1,10 +1,10 @@
-//go:build sim
-
 package sim_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/daybook-data/daybook/storage"
 )
@@ -36,4 +36,22 @@ func TestADiskThatLiesIsCaught(t *testing.T) {
 // A client that takes an append for stored when it was only sent believes in what was never there.
 func TestAnEarlyAcknowledgementIsCaught(t *testing.T) {
 	caught(t, hooks{eager: true}, killMany, isolate)
+}
+
+// Bits that flip are mended while the groups work, so that what the seeds show of it is not nothing.
+func TestFlippedBitsAreMended(t *testing.T) {
+	mended := 0
+	for seed := int64(1); seed <= 5; seed++ {
+		tr := simulate(t, seed, func(s *settings) {
+			s.founders, s.machines, s.journal, s.commands, s.segment, s.retention = 3, 3, true, false, 8<<10, 0
+			s.kinds, s.often, s.length = []kind{rot, transferLead, stopOne}, 500*time.Millisecond, 30*time.Second
+		}, hooks{})
+		if bad := tr.violations(); len(bad) > 0 {
+			t.Errorf("seed %d:\n%s\n%v", seed, lines(bad), tr)
+		}
+		mended += strings.Count(tr.tail(1<<30), "replaced by the bytes of another copy") + strings.Count(tr.tail(1<<30), "mends its journal")
+	}
+	if mended < 5 {
+		t.Errorf("%d damages were mended in 5 seeds, want more", mended)
+	}
 }

@@ -1,5 +1,3 @@
-//go:build sim
-
 package sim_test
 
 import (
@@ -219,7 +217,6 @@ type reader struct {
 	of     *cluster.Group
 	cursor [partitions]int64
 	ends   [partitions]int64
-	stuck  [partitions]int // reads in a row that found nothing
 }
 
 func (r *reader) run() {
@@ -255,11 +252,7 @@ func (r *reader) read(p *process, g *cluster.Group, part uint32) {
 	for r.cursor[part] = max(r.cursor[part], start); r.cursor[part] < end; {
 		c, err := j.Read(part, r.cursor[part], 64<<10, -1)
 		if err == nil && c.Next == r.cursor[part] {
-			// While a replica catches up by whole requests a read may find nothing below the end; the next one does.
-			if r.stuck[part]++; r.stuck[part] < 40 {
-				c.Release()
-				return
-			}
+			c.Release()
 			err = fmt.Errorf("offset %d of partition %d is below the end %d and cannot be read", r.cursor[part], part, end)
 		}
 		var values [][2]any
@@ -269,7 +262,7 @@ func (r *reader) read(p *process, g *cluster.Group, part uint32) {
 					break
 				}
 			}
-			r.cursor[part], r.stuck[part] = c.Next, 0
+			r.cursor[part] = c.Next
 			c.Release()
 		}
 		if err != nil {

@@ -1,9 +1,8 @@
-//go:build sim
-
 package sim_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand"
@@ -78,34 +77,39 @@ func (d *disk) wipe() {
 	d.mem = vfs.NewMem()
 }
 
-// rot flips a bit in a segment of dir that is not the last. It says where; "" if there is none.
-func (d *disk) rot(dir string) string {
+// rot flips a bit in a segment of dir that is not the last, at a journal position that may rot. It says where; -1 if there
+// is none.
+func (d *disk) rot(dir string, may func(position int64) bool) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names, err := d.mem.ReadDir(dir)
 	if err != nil {
-		return ""
+		return -1
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return path.Ext(n) != ".seg" })
 	if len(names) < 2 {
-		return ""
+		return -1
 	}
-	name := path.Join(dir, names[d.rng.Intn(len(names)-1)])
-	f, err := d.mem.OpenFile(name, 0, 0)
+	name := names[d.rng.Intn(len(names)-1)]
+	f, err := d.mem.OpenFile(path.Join(dir, name), 0, 0)
 	if err != nil {
-		return ""
+		return -1
+	}
+	var base int64
+	if _, err := fmt.Sscanf(name, "%d.seg", &base); err != nil {
+		return -1
 	}
 	size, _ := f.Size()
 	at := d.rng.Int63n(size)
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], at); err != nil {
-		return ""
+	if _, err := f.ReadAt(b[:], at); err != nil || !may(base+at) {
+		return -1
 	}
 	b[0] ^= 1 << d.rng.Intn(8)
 	if _, err := f.WriteAt(b[:], at); err != nil {
-		return ""
+		return -1
 	}
-	return name
+	return base + at
 }
 
 // errKilled is what a process that is no more gets from its disk.

@@ -1,5 +1,3 @@
-//go:build sim
-
 package sim_test
 
 import (
@@ -38,13 +36,14 @@ type machine struct {
 	founder bool
 	running sync.WaitGroup // of its processes, dead ones too
 
-	mu     sync.Mutex // guards all below
-	p      *process   // nil: none
-	ending *process   // the one that was told to end in order
-	boots  int        // how often it got power
-	rotten bool       // a bit of its disk was flipped
-	out    bool       // it is no member of the groups any more
-	joined bool       // it did not found the groups, but was added, or is being added
+	mu       sync.Mutex // guards all below
+	p        *process   // nil: none
+	ending   *process   // the one that was told to end in order
+	boots    int        // how often it got power
+	rotten   []int64    // journal positions at which bits of its disk were flipped
+	hopeless bool       // what is damaged is not in a sealed segment: the copy has to be replaced
+	out      bool       // it is no member of the groups any more
+	joined   bool       // it did not found the groups, but was added, or is being added
 }
 
 func newMachine(w *world, id string, seed int64) *machine {
@@ -186,6 +185,7 @@ func (p *process) live() {
 	var groups sync.WaitGroup
 	if p.m.w.s.journal {
 		groups.Go(func() { p.keep("journal", p.openJournal) })
+		groups.Go(p.scrub)
 	}
 	if p.m.w.s.commands {
 		groups.Go(func() { p.keep("commands", p.openCommands) })
@@ -270,7 +270,7 @@ func (m *machine) judge(err error) {
 	var damage *storage.DamageError
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if errors.As(err, &damage) && !m.rotten {
+	if errors.As(err, &damage) && len(m.rotten) == 0 {
 		m.w.violated("%s finds damage that nobody did: %v", m.id, err)
 	}
 }
@@ -298,9 +298,11 @@ func (p *process) openJournal() (opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Copies, o.CareEvery = copies{p}, time.Second
 	g, err := cluster.OpenGroup(o)
 	if err != nil {
 		closeTransport(o.Transport)
+		p.mend(err)
 		return nil, err
 	}
 	p.journal.Store(g)

@@ -1,5 +1,3 @@
-//go:build sim
-
 package sim_test
 
 import (
@@ -163,7 +161,7 @@ func (m *machine) renew() {
 	m.disk.wipe()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.founder, m.rotten, m.out, m.joined = false, false, false, true
+	m.founder, m.rotten, m.hopeless, m.out, m.joined = false, nil, false, false, true
 }
 
 // caughtUp says whether a machine has about what the leaders have.
@@ -183,7 +181,7 @@ func (w *world) caughtUp(m *machine) bool {
 	return true
 }
 
-// heal ends all faults and brings everything up. A machine with a damaged disk is replaced, as the error tells.
+// heal ends all faults and brings everything up. What is damaged on a machine's disk is mended by the others.
 func (w *world) heal() {
 	w.logf("everything heals")
 	for _, f := range w.plan {
@@ -203,8 +201,8 @@ func (w *world) heal() {
 	}
 	w.changing <- struct{}{} // a change that is under way comes to its end
 	for _, m := range w.all {
-		if m.isRotten() {
-			w.replace(m)
+		if m.isMember() && m.isRotten() {
+			w.recover(m)
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//go:build sim
-
 package sim_test
 
 import (
@@ -20,8 +18,9 @@ const (
 	seedVariable = "DAYBOOK_SIM_SEED"
 	// seeds is how many a run of the tests takes; DAYBOOK_SEEDS multiplies it.
 	seeds = 25
-	// hung is after how much real time a seed is taken for hung.
-	hung = 3 * time.Minute
+	// hung is after how much real time a seed is taken for hung, and endless after how much fake time.
+	hung    = 10 * time.Minute
+	endless = 2 * time.Hour
 )
 
 // simulate runs a seed and returns what was violated.
@@ -37,7 +36,14 @@ func simulate(t *testing.T, seed int64, change func(*settings), h hooks) (tr *tr
 	})
 	defer dog.Stop()
 	defer forgiveLost(tr)
-	synctest.Test(t, func(t *testing.T) { newWorld(t, seed, s, tr, h).run() })
+	synctest.Test(t, func(t *testing.T) {
+		end := time.AfterFunc(endless, func() {
+			debug.SetTraceback("all")
+			panic(fmt.Sprintf("seed %d does not end\n%v", seed, tr))
+		})
+		defer end.Stop()
+		newWorld(t, seed, s, tr, h).run()
+	})
 	return tr
 }
 

@@ -1,0 +1,145 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// scrubEvery is how often a process reads all of its sealed segments.
+const scrubEvery = 3 * time.Second
+
+// copies reaches the copies of the journal on the other machines, over the network.
+type copies struct{ p *process }
+
+var _ cluster.Copies = copies{}
+
+// Nodes implements cluster.Copies.
+func (c copies) Nodes() (ids []string) {
+	for _, m := range c.p.m.w.all {
+		if m != c.p.m && m.isMember() {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
+// Ask implements cluster.Copies.
+func (c copies) Ask(ctx context.Context, node string, question []byte) ([]byte, error) {
+	n, self := c.p.m.w.net, c.p.m.id
+	passes := func(from, to string) bool {
+		all := n.fates(from, to, false, false)
+		return len(all) > 0 && n.pass(from, to, all[0], c.p.host.gone)
+	}
+	if passes(self, node) {
+		answer, err := c.p.m.w.machine(node).answer(question)
+		if passes(node, self) {
+			return answer, err
+		}
+	}
+	select {
+	case <-time.After(rpcTimeout):
+		return nil, errLost
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (w *world) machine(id string) *machine {
+	for _, m := range w.all {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// answer answers a question of another machine's copy.
+func (m *machine) answer(question []byte) ([]byte, error) {
+	p := m.process()
+	if p == nil {
+		return nil, errClosed
+	}
+	g := p.journal.Load()
+	if g == nil {
+		return nil, fmt.Errorf("%s has not opened its journal", m.id)
+	}
+	return g.Answer(question)
+}
+
+// scrub reads the sealed segments of the journal over and over until the process ends.
+func (p *process) scrub() {
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-time.After(scrubEvery):
+		}
+		g := p.journal.Load()
+		if g == nil {
+			continue
+		}
+		if err := g.Check(func(int) error { return nil }); err != nil && !ended(p, g) {
+			p.m.w.logf("%s cannot check its segments: %v", p.m.id, err)
+		}
+	}
+}
+
+// mend mends what keeps the journal from opening, as a node does it.
+func (p *process) mend(err error) {
+	var d *storage.DamageError
+	if !errors.As(err, &d) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*rpcTimeout)
+	defer cancel()
+	from, err := cluster.MendClosed(ctx, p.mount, journalDir, d, copies{p})
+	p.m.w.logf("%s mends its journal from %q: %v", p.m.id, from, err)
+	if errors.Is(err, storage.ErrCannotMend) {
+		p.m.mu.Lock()
+		p.m.hopeless = true
+		p.m.mu.Unlock()
+	}
+}
+
+// mended says whether nothing of a machine's journal is damaged.
+func (m *machine) mended() bool {
+	p := m.process()
+	if p == nil {
+		return false
+	}
+	g := p.journal.Load()
+	if g == nil || g.Err() != nil {
+		return false
+	}
+	err := g.Check(func(int) error { return nil })
+	return err == nil && len(g.Journal().Damages()) == 0
+}
+
+// recover waits until the damage of a machine's disk is mended. Where its copy has to be replaced it is.
+func (w *world) recover(m *machine) {
+	isHopeless := func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.hopeless
+	}
+	if !w.until(time.Minute, func() bool { return m.mended() || isHopeless() }) {
+		w.violated("the damaged journal of %s is not mended: %v", m.id, m.damages())
+	}
+	if isHopeless() {
+		w.replace(m)
+	}
+}
+
+func (m *machine) damages() []*storage.DamageError {
+	if p := m.process(); p != nil {
+		if g := p.journal.Load(); g != nil {
+			return g.Journal().Damages()
+		}
+	}
+	return nil
+}
