@@ -23,6 +23,6 @@
 // select picks among ready cases as it likes.
 //
 // What it cannot do: clocks that jump (the bubble has one), a process that is stopped and goes on (its network and its
-// disk stand still, its timers do not), a kernel that drops dirty pages after a failed sync. In the mode replicated no
-// power is cut, because a replica that lost what it had acknowledged still votes: DAYBOOK_SIM_REPLICATED_POWER=1 cuts it.
+// disk stand still, its timers do not), a kernel that drops dirty pages after a failed sync. In the mode
+// replicated the power is cut of a minority at a time, as more than that is not promised to be survived.
 package sim

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"math/rand"
-	"os"
 	"slices"
 	"sort"
 	"syscall"
@@ -218,21 +217,17 @@ func (m *machine) isRotten() bool {
 	return len(m.rotten) > 0
 }
 
-// mayCut says whether a power cut of a machine is one that is promised to be survived. In the mode replicated that takes
-// a replica that rejoins without a vote, which is not there yet; replicatedPower makes the simulation show why it is
-// needed: with a minority at a time of machines that may be without what they had acknowledged.
+// mayCut says whether a power cut of a machine is one that is promised to be survived. In the mode replicated it is if a
+// minority at a time are without what they had acknowledged: it may be nowhere but in the memory of a majority.
 func (w *world) mayCut(m *machine) bool {
 	if w.s.mode == storage.Durable || !w.s.journal {
 		return true
 	}
-	doubtful := 0
+	lack := 0
 	for _, x := range w.all {
-		if x != m && x.doubtful() {
-			doubtful++
+		if x != m && x.lacks() {
+			lack++
 		}
 	}
-	return os.Getenv(replicatedPower) != "" && doubtful < (w.s.founders-1)/2
+	return lack < (w.s.founders-1)/2
 }
-
-// replicatedPower is the environment variable that allows power cuts in the mode replicated.
-const replicatedPower = "DAYBOOK_SIM_REPLICATED_POWER"
