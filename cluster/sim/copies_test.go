@@ -106,14 +106,14 @@ func (p *process) mend(err error) {
 	}
 }
 
-// mended says whether nothing of a machine's journal is damaged.
-func (m *machine) mended() bool {
+// mended says whether a machine's journal is known to be committed up to an entry, and nothing of that is damaged.
+func (m *machine) mended(upTo uint64) bool {
 	p := m.process()
 	if p == nil {
 		return false
 	}
 	g := p.journal.Load()
-	if g == nil || g.Err() != nil {
+	if g == nil || g.Err() != nil || g.Journal().Visible().Index < upTo {
 		return false
 	}
 	err := g.Check(func(int) error { return nil })
@@ -127,7 +127,15 @@ func (w *world) recover(m *machine) {
 		defer m.mu.Unlock()
 		return m.hopeless
 	}
-	if !w.until(time.Minute, func() bool { return m.mended() || isHopeless() }) {
+	var last uint64
+	w.until(time.Minute, func() bool {
+		_, g := w.leader("journal")
+		if g != nil {
+			last, _ = g.Journal().LastIndex()
+		}
+		return g != nil
+	})
+	if !w.until(time.Minute, func() bool { return m.mended(last) || isHopeless() }) {
 		w.violated("the damaged journal of %s is not mended: %v", m.id, m.damages())
 	}
 	if isHopeless() {
