@@ -63,7 +63,7 @@ func (w *wire) uuid() (id [16]byte) {
 
 func (w *wire) uvarint() uint32 {
 	n, size := binary.Uvarint(w.b)
-	if size <= 0 || n > 1<<32-1 {
+	if size <= 0 || size > binary.MaxVarintLen32 || n > 1<<32-1 {
 		w.bad, w.b = true, nil
 		return 0
 	}
