@@ -32,6 +32,7 @@ type Meta struct {
 	transactions map[string]*Transaction
 	users        map[string]*User
 	acls         map[ACL]struct{}
+	secret       string // hex; see Node.DecoySecret
 	aclRevision  uint64 // not part of the state: it counts what this process has seen
 
 	nextProducerID int64
@@ -104,8 +105,14 @@ func (m *Meta) applyOne(c command, term uint64) result {
 		}
 		return m.commitOffsets(c.CommitOffsets)
 	case c.DeleteOffsets != nil:
+		if fenced(c.DeleteOffsets.Term, term) {
+			return result{err: ErrNotCoordinator}
+		}
 		return m.deleteOffsets(c.DeleteOffsets)
 	case c.DeleteGroup != nil:
+		if fenced(c.DeleteGroup.Term, term) {
+			return result{err: ErrNotCoordinator}
+		}
 		return m.deleteGroup(c.DeleteGroup)
 	case c.KeepGroup != nil:
 		if fenced(c.KeepGroup.Term, term) {
@@ -129,6 +136,8 @@ func (m *Meta) applyOne(c command, term uint64) result {
 		return m.putCredential(c.PutCredential)
 	case c.DeleteCredential != nil:
 		return m.deleteCredential(c.DeleteCredential)
+	case c.PutSecret != nil:
+		return m.putSecret(c.PutSecret)
 	case c.CreateACLs != nil:
 		return m.createACLs(c.CreateACLs)
 	case c.DeleteACLs != nil:

@@ -44,6 +44,7 @@ type command struct {
 	PendTxnOffsets     *pendTxnOffsets     `json:"pend_txn_offsets,omitempty"`
 	PutCredential      *putCredential      `json:"put_credential,omitempty"`
 	DeleteCredential   *deleteCredential   `json:"delete_credential,omitempty"`
+	PutSecret          *putSecret          `json:"put_secret,omitempty"`
 	CreateACLs         *createACLs         `json:"create_acls,omitempty"`
 	DeleteACLs         *deleteACLs         `json:"delete_acls,omitempty"`
 	JoinCluster        *joinCluster        `json:"join_cluster,omitempty"`

@@ -26,6 +26,8 @@ type metaImage struct {
 	ACLs           []ACL             `json:"acls,omitempty"`
 	NextProducerID int64             `json:"next_producer_id"`
 
+	// Secret is Node.DecoySecret's.
+	Secret     string          `json:"secret,omitempty"`
 	Members    []*memberState  `json:"members,omitempty"`
 	LastMember int32           `json:"last_member,omitempty"`
 	Origins    []answeredImage `json:"origins,omitempty"`
@@ -36,6 +38,7 @@ type metaImage struct {
 // image collects the state. The caller holds mu.
 func (m *Meta) image() metaImage {
 	image := metaImage{ClusterID: m.clusterID, NextProducerID: m.nextProducerID, Users: m.sortedUsers(), ACLs: m.sortedACLs()}
+	image.Secret = m.secret
 	image.Members, image.LastMember, image.Origins, image.Applied = m.sortedMembers(), m.lastMember, m.originImages(), m.applied
 	image.Mirrored = m.mirrored
 	image.Streams = slices.SortedFunc(maps.Values(m.byID), func(a, b *Stream) int {
@@ -93,6 +96,7 @@ func (m *Meta) load(image metaImage) {
 		m.origins[a.Origin.Node] = answered{a.Origin, results}
 	}
 	m.aclRevision++
+	m.secret = image.Secret
 	m.nextProducerID, m.clusterID = image.NextProducerID, image.ClusterID
 }
 

@@ -50,11 +50,13 @@ type commitOffsets struct {
 
 type deleteOffsets struct {
 	Group      string        `json:"group"`
-	Partitions []GroupOffset `json:"partitions"` // only stream and partition count
+	Partitions []GroupOffset `json:"partitions"`     // only stream and partition count
+	Term       uint64        `json:"term,omitempty"` // as commitOffsets.Term
 }
 
 type deleteGroup struct {
 	Group string `json:"group"`
+	Term  uint64 `json:"term,omitempty"` // as commitOffsets.Term
 }
 
 // pendTxnOffsets adds offsets to an open transaction: they take effect when it

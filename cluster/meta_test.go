@@ -63,6 +63,8 @@ func filled(t *testing.T) (*Meta, *Stream) {
 		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-512", Iterations: 4096, Salt: []byte{0, 255}, StoredKey: []byte{1}, ServerKey: []byte{2}}}},
 		command{PutCredential: &putCredential{"ann", Credential{Mechanism: "SCRAM-SHA-256", Iterations: 4096}}},
 		command{JoinCluster: &joinCluster{Token: "t", Address: "a:1", Rack: "r"}},
+		command{PutSecret: &putSecret{"00ff"}},
+		command{Mirror: &mirrorStreams{Applied: 3}},
 		command{CreateACLs: &createACLs{[]ACL{{Resource: "TOPIC", Name: "*", Pattern: "LITERAL", Principal: "User:ann", Host: "*", Operation: "READ", Permission: "ALLOW"}}}},
 	)
 	data, err := encodeEntry(&origin{Node: 1, Start: 2, Seq: 3}, []command{

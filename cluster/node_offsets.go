@@ -24,9 +24,9 @@ func (n *Node) CommitOffsetsAs(ctx context.Context, epoch uint64, group string, 
 	return err
 }
 
-// DeleteOffsets forgets a group's offsets for the given partitions.
-func (n *Node) DeleteOffsets(ctx context.Context, group string, partitions []StreamPartition) error {
-	c := &deleteOffsets{Group: group}
+// DeleteOffsets forgets a group's offsets for the given partitions. epoch is the coordinator's, as for CommitOffsetsAs.
+func (n *Node) DeleteOffsets(ctx context.Context, epoch uint64, group string, partitions []StreamPartition) error {
+	c := &deleteOffsets{Group: group, Term: epoch}
 	for _, p := range partitions {
 		c.Partitions = append(c.Partitions, GroupOffset{Stream: p.Stream, Partition: p.Partition, Tag: p.Tag})
 	}
@@ -35,9 +35,9 @@ func (n *Node) DeleteOffsets(ctx context.Context, group string, partitions []Str
 }
 
 // DeleteGroup forgets a group with all its offsets, and with that its hold on
-// retention. It returns ErrUnknownGroup if there are none.
-func (n *Node) DeleteGroup(ctx context.Context, group string) error {
-	_, err := n.proposer.propose(ctx, command{DeleteGroup: &deleteGroup{group}})
+// retention. It returns ErrUnknownGroup if there are none. epoch is the coordinator's, as for CommitOffsetsAs.
+func (n *Node) DeleteGroup(ctx context.Context, epoch uint64, group string) error {
+	_, err := n.proposer.propose(ctx, command{DeleteGroup: &deleteGroup{group, epoch}})
 	return err
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/daybook-data/daybook/cluster/placement"
 )
@@ -10,7 +11,10 @@ import (
 const usualReplicas = 3
 
 // place decides which nodes get the journals of a new stream.
-func (n *Node) place(s *Stream, replicas int32) error {
+func (n *Node) place(s *Stream, replicas int32, as [][]int32) error {
+	if len(as) > 0 {
+		return n.placeAs(s, as)
+	}
 	if n.trans == nil {
 		if replicas > 1 || replicas < 0 {
 			return fmt.Errorf("%w: %d, and there is one node", ErrInvalidReplication, replicas)
@@ -27,17 +31,38 @@ func (n *Node) place(s *Stream, replicas int32) error {
 	if replicas < 1 || int(replicas) > len(nodes) {
 		return fmt.Errorf("%w: %d, and there are %d nodes", ErrInvalidReplication, replicas, len(nodes))
 	}
-	if open(nodes) < int(replicas) { // some are down: they get what they are to have when they come back
-		for i := range nodes {
-			nodes[i].Closed = false
-		}
-	}
 	for range s.Journals {
 		var own []Replica
 		for _, id := range placement.Pick(nodes, int(replicas)) {
 			own = append(own, Replica{Node: id})
 		}
 		s.Placement = append(s.Placement, own)
+	}
+	return nil
+}
+
+// placeAs puts a new stream where somebody says.
+func (n *Node) placeAs(s *Stream, as [][]int32) error {
+	if int(s.Journals) != len(as) {
+		return fmt.Errorf("%w: nodes are given for %d journals, the stream has %d", ErrInvalidReplication, len(as), s.Journals)
+	}
+	for j, ids := range as {
+		var own []Replica
+		for i, id := range ids {
+			if slices.Contains(ids[:i], id) {
+				return fmt.Errorf("%w: journal %d is to lie on node %d twice", ErrInvalidReplication, j, id)
+			}
+			if !slices.ContainsFunc(n.Members(), func(m Member) bool { return m.ID == id && !m.Leaving }) {
+				return fmt.Errorf("%w %d", ErrUnknownMember, id)
+			}
+			own = append(own, Replica{Node: id})
+		}
+		if len(own) == 0 {
+			return fmt.Errorf("%w: journal %d is to lie on no node", ErrInvalidReplication, j)
+		}
+		if n.trans != nil { // a node alone has everything
+			s.Placement = append(s.Placement, own)
+		}
 	}
 	return nil
 }

@@ -23,6 +23,11 @@ func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
 func quiet(t *testing.T, c *clustertest.Cluster) cluster.ClusterStatus {
 	t.Helper()
 	var s cluster.ClusterStatus
+	defer func() {
+		if t.Failed() {
+			t.Logf("the cluster is %+v", s)
+		}
+	}()
 	c.Until("a cluster in order", func() bool {
 		s = status(t, c.Nodes()[0])
 		bad := s.Counts

@@ -20,6 +20,9 @@ type NewStream struct {
 	// Replication is how many nodes have each journal; three if 0, or as many as there
 	// are.
 	Replication int32
+	// Placement says, by journal, which nodes have it, the one that should lead it first; nil leaves it to the cluster. There
+	// are as many journals as it names then, and Journals and Replication are not used.
+	Placement [][]int32
 	// Config holds settings that differ from the defaults.
 	Config map[string]string
 	// ValidateOnly checks all but creates nothing.
@@ -45,7 +48,11 @@ func (n NewStream) stream(defaultPartitions int32) (*Stream, error) {
 	if err := CheckConfig(s.Config); err != nil {
 		return nil, err
 	}
-	return s, s.setJournals(n.Journals)
+	journals := n.Journals
+	if len(n.Placement) > 0 {
+		journals = int32(len(n.Placement))
+	}
+	return s, s.setJournals(journals)
 }
 
 // setJournals decides how many journals a new stream has; the setting and the
@@ -78,7 +85,7 @@ func (n *Node) CreateStream(ctx context.Context, new NewStream) (*Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.place(s, new.Replication); err != nil {
+	if err := n.place(s, new.Replication, new.Placement); err != nil {
 		return nil, err
 	}
 	if new.ValidateOnly {

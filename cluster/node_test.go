@@ -279,7 +279,7 @@ func TestHoldingGroupKeepsWhatItHasNotPassed(t *testing.T) {
 	if b := bounds(t, n, "held"); b.Start > 2 {
 		t.Errorf("the held stream starts at %d, the group has passed only 2", b.Start)
 	}
-	if err := n.DeleteGroup(t.Context(), cluster.HoldingGroupPrefix+"sink"); err != nil {
+	if err := n.DeleteGroup(t.Context(), 0, cluster.HoldingGroupPrefix+"sink"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "retention after the group is gone", func() error {

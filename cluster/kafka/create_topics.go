@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -55,11 +57,14 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 	case !cluster.ValidStreamName(t.Topic):
 		return nil, fmt.Errorf("%w: %q", kerr.InvalidTopicException, t.Topic)
 	case len(t.ReplicaAssignment) > 0:
-		partitions, err := assigned(t, s.node.ID())
+		placed, err := assigned(t)
 		if err != nil {
 			return nil, err
 		}
-		n.Partitions = partitions
+		n.Partitions, n.Placement = int32(len(placed)), placed
+		if !slices.ContainsFunc(placed, func(r []int32) bool { return !slices.Equal(r, placed[0]) }) {
+			n.Placement = placed[:1] // all lie alike: they share a journal
+		}
 	case t.NumPartitions == -1:
 		n.Partitions = s.opts.AutoPartitions
 	case t.NumPartitions <= 0:
@@ -74,23 +79,27 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 		}
 		n.Config[config.Name] = *config.Value
 	}
-	return s.node.CreateStream(c.ctx, n)
+	stream, err := s.node.CreateStream(c.ctx, n)
+	if len(n.Placement) > 0 && (errors.Is(err, cluster.ErrUnknownMember) || errors.Is(err, cluster.ErrInvalidReplication)) {
+		err = fmt.Errorf("%w: %w", kerr.InvalidReplicaAssignment, err)
+	}
+	return stream, err
 }
 
-// assigned counts the partitions of a replica assignment, which must put every
-// one of them on this node.
-func assigned(t kmsg.CreateTopicsRequestTopic, self int32) (int32, error) {
+// assigned returns the nodes of each partition of a replica assignment, which has to name all from 0 on, with as many nodes
+// each.
+func assigned(t kmsg.CreateTopicsRequestTopic) ([][]int32, error) {
 	if t.NumPartitions != -1 || t.ReplicationFactor != -1 {
-		return 0, fmt.Errorf("%w: both an assignment and counts", kerr.InvalidRequest)
+		return nil, fmt.Errorf("%w: both an assignment and counts", kerr.InvalidRequest)
 	}
-	seen := map[int32]bool{}
+	placed := make([][]int32, len(t.ReplicaAssignment))
 	for _, a := range t.ReplicaAssignment {
-		if len(a.Replicas) != 1 || a.Replicas[0] != self || seen[a.Partition] || a.Partition < 0 || int(a.Partition) >= len(t.ReplicaAssignment) {
-			return 0, fmt.Errorf("%w: partition %d on %v", kerr.InvalidReplicaAssignment, a.Partition, a.Replicas)
+		if a.Partition < 0 || int(a.Partition) >= len(placed) || placed[a.Partition] != nil || len(a.Replicas) == 0 || len(a.Replicas) != len(t.ReplicaAssignment[0].Replicas) {
+			return nil, fmt.Errorf("%w: partition %d on %v", kerr.InvalidReplicaAssignment, a.Partition, a.Replicas)
 		}
-		seen[a.Partition] = true
+		placed[a.Partition] = a.Replicas
 	}
-	return int32(len(t.ReplicaAssignment)), nil
+	return placed, nil
 }
 
 // replicationFactor is how many replicas each of a stream's journals has: as many as the

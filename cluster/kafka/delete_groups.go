@@ -36,7 +36,7 @@ func (s *Server) deleteGroup(c *call, id string) error {
 	}
 	ctx, cancel := c.soon()
 	defer cancel()
-	err = s.node.DeleteGroup(ctx, id)
+	err = s.node.DeleteGroup(ctx, epoch, id)
 	if inMemory && errors.Is(err, cluster.ErrUnknownGroup) {
 		return nil // it had no offsets
 	}

@@ -52,7 +52,7 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 	if len(partitions) > 0 {
 		ctx, cancel := c.soon()
 		defer cancel()
-		resp.ErrorCode = coordinatorCode(s.node.DeleteOffsets(ctx, req.Group, partitions))
+		resp.ErrorCode = coordinatorCode(s.node.DeleteOffsets(ctx, epoch, req.Group, partitions))
 	}
 	return resp
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -93,9 +94,16 @@ func CheckPassword(user, password string, c cluster.Credential) bool {
 }
 
 // decoy is the credential of a user that does not exist: nobody has its password,
-// and from outside it looks like any other.
+// and from outside it looks like any other: its salt is the same at each login, on all nodes. Only while the secret that
+// they share cannot be had, as the metadata has no leader, this node has one of its own.
 func (s *Server) decoy(user string, h scramHash) cluster.Credential {
-	mac := hmac.New(sha256.New, s.decoySecret)
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	secret, err := s.node.DecoySecret(ctx)
+	if err != nil {
+		secret = s.decoySecret
+	}
+	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(h.name + "\x00" + user))
 	seed := mac.Sum(nil)
 	size := h.hash().Size()
