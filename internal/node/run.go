@@ -155,7 +155,7 @@ func (r *running) serve(ctx context.Context, services *errgroup.Group, all *stor
 	page, err := admin.New(admin.Options{
 		Ready:      func() error { return errors.Join(all.health(), r.ready()) },
 		Status:     func() any { return r.status() },
-		Collectors: append(r.collectors(), diskCollector{all.all}), Version: r.options.Version, Log: r.options.Log,
+		Collectors: append(r.collectors(), diskCollector{all.all}, soundCollector{all.all}), Version: r.options.Version, Log: r.options.Log,
 	})
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 			return errors.Join(ctx.Err(), s.node.Health(), s.node.ObserverReady(), notYet(&prepared))
 		},
 		Status:     func() any { return s.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, soundCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {
