@@ -78,6 +78,7 @@ func (n *Node) Report() NodeReport {
 func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
 	c := CopyReport{journalKey: h.key(), Term: g.Term(), Leads: g.serves()}
 	c.Last, c.Position = g.Journal().LogEnd()
+	c.Doubt = g.doubt()
 	if n.trans != nil {
 		c.Born = n.file.get().Replicas[h.noteName()]
 	}

@@ -200,6 +200,9 @@ func (r *recovery) lead(dir string, o storage.Options, self raft.Server, term ui
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	if err := j.EndDoubt(); err != nil { // it is believed for want of a better one
+		return err
+	}
 	var end LogEnd
 	if match != nil {
 		if end, err = match(j); err != nil {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/daybook-data/daybook/internal/vfs"
 )
 
 // Tip is the end of a log as it stands on disk.
@@ -15,7 +17,8 @@ type Tip struct {
 	Position    uint64    // behind the last entry
 	// CurrentTerm is raft's: it may be higher than that of the last entry.
 	CurrentTerm uint64
-	// Doubt says that the journal may lack entries that it had stored; see the start file.
+	// Doubt says that the journal may lack entries that it had stored, or will say so once it is opened in this boot of the
+	// machine; see [Journal.Doubt].
 	Doubt bool
 	// Config is raft's last configuration, as far as Tip has read: that of the front, or a later one.
 	Config []byte
@@ -58,7 +61,19 @@ func (p *Peek) Tip(all bool) (t Tip, err error) {
 			return t, problems[0]
 		}
 	}
+	t.Doubt = w.doubtful(t.Position)
 	return t, nil
+}
+
+// doubtful says whether a journal whose log ends at a position is in doubt, or will be when it is opened.
+func (w *walk) doubtful(end uint64) bool {
+	if w.start == nil {
+		return false
+	}
+	_, in := w.start.values[doubtKey]
+	boot, unsynced := w.start.values[bootKey]
+	closed := w.closed && w.durable == end
+	return in || unsynced && !closed && string(boot) != vfs.BootID()
 }
 
 // emptySegment says whether nothing was written to a segment yet.

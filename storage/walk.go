@@ -22,6 +22,7 @@ type walk struct {
 	tail     *tail
 	durable  uint64          // as the mark says
 	cutting  bool            // the mark was made for a cut
+	closed   bool            // the mark was made when the journal was closed in order
 	loose    bool            // the next frame has nothing to link to
 	known    map[uint32]bool // partitions met since the last gap; nil before the first one
 	problems []error
@@ -66,7 +67,7 @@ func openWalk(fsys vfs.FS, dir string, peek bool) (w *walk, err error) {
 	}
 	if f, err := fsys.OpenFile(filepath.Join(dir, "mark"), os.O_RDONLY, 0); err == nil {
 		was, _ := readMark(f) // unreadable is the same as unknown
-		w.durable, w.cutting = was.durable, was.state == markCutting
+		w.durable, w.cutting, w.closed = was.durable, was.state == markCutting, was.state == markClosed
 		_ = f.Close() // read only
 	}
 	for _, name := range names {
