@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -53,8 +55,16 @@ func (n *Node) refuseRemoved() error {
 	return n.removedErr()
 }
 
-// lookForRefusals learns from nodes of a later generation that this one's does not count any more.
+// lookForRefusals learns from nodes of a later generation that this one's does not count any more, and, while no leader of
+// the metadata tells this node anything, from those it knew last whether it was taken out.
 func (n *Node) lookForRefusals() {
+	if n.Controller() < 0 {
+		for id := range n.file.get().Peers {
+			ctx, cancel := context.WithTimeout(n.ctx, time.Second)
+			_ = n.callNode(ctx, id, callSync, nil, nil) // what it answers else is of no interest
+			cancel()
+		}
+	}
 	for node, p := range n.trans.Stats().Peers {
 		var refused *transport.RefusedError
 		if errors.As(p.Err, &refused) && strings.Contains(refused.Reason, transport.Superseded) {

@@ -197,6 +197,22 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 	}
 }
 
+// So does one that was dead while it was taken out, and has heard nothing of it when it is started again.
+func TestANodeThatWasTakenOutWhileItWasDeadSaysSo(t *testing.T) {
+	t.Parallel()
+	c, _ := replicated(t, 4, "s")
+	dead := (c.Controller() + 1) % 4
+	id := c.Node(dead).ID()
+	c.Stop(dead)
+	must(t, c.Nodes()[0].RemoveMember(t.Context(), cluster.Removal{Node: id}))
+	n := c.Begin(dead)
+	select {
+	case <-n.Removed():
+	case <-time.After(time.Minute):
+		t.Fatal("it does not learn that it was taken out")
+	}
+}
+
 // The first replica leads again after its node was away, without being told to.
 func TestThePreferredLeaderLeadsAgain(t *testing.T) {
 	t.Parallel()
