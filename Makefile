@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # One static binary: no C, no dependence on the machine's libraries.
 export CGO_ENABLED := 0
 
-.PHONY: help build setup demo test nightly lint generate bench bench-journal clean
+.PHONY: help build setup demo test nightly lint generate bench bench-journal bench-cluster clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ bench: build ## records/s, MB/s and CPU-seconds per million: append, fetch, binl
 bench-journal: build ## the journal under eleven loads, beside Kafka and NATS JetStream; ARGS="-only json-1m" for one
 	$(GO) run ./internal/services/setup kafka nats
 	$(GO) run ./internal/bench -journal $(ARGS)
+
+bench-cluster: build ## three nodes beside three Kafka brokers: records/s, latency, failover, idle; ARGS="-only cluster-killed" for one
+	$(GO) run ./internal/services/setup kafka
+	$(GO) run ./internal/bench -cluster $(ARGS)
 
 clean: ## remove what build and demo made here
 	rm -rf bin

@@ -22,8 +22,18 @@ type journalLoad struct {
 	mode string // durability
 	// systems are those that can do it.
 	systems []string
+	// nodes is how many processes of a system are one cluster, with a copy of everything on each.
+	nodes int
 	// run puts the load on a system once.
 	run func(ctx context.Context, b *bed) ([]row, error)
+}
+
+// start starts a system for the load.
+func (l journalLoad) start(ctx context.Context, o options, name string) (*system, error) {
+	if l.nodes > 1 {
+		return startCluster(ctx, o, name, l.mode, l.nodes)
+	}
+	return startSystem(ctx, o, name, l.mode)
 }
 
 // bed is a system under a load. It stays for all of the load's pairs.
@@ -73,7 +83,7 @@ func runJournalLoad(ctx context.Context, o options, l journalLoad) (err error) {
 		if !slices.Contains(o.systems, name) {
 			continue
 		}
-		s, err := startSystem(ctx, o, name, l.mode)
+		s, err := l.start(ctx, o, name)
 		if err != nil {
 			return err
 		}
@@ -182,7 +192,7 @@ func (b *bed) stream() string {
 
 // options completes those of a load with what the bed knows.
 func (b *bed) options(l load.Options) load.Options {
-	l.Brokers, l.Settings, l.ServerPIDs = []string{b.addr}, b.settings, []int{b.pid}
+	l.Brokers, l.Settings, l.ServerPIDs, l.Replicas = b.addrs, b.settings, b.pids, b.replicas
 	if l.Stream == "" {
 		l.Stream = b.stream()
 	}

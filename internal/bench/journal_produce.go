@@ -59,7 +59,7 @@ func (b *bed) produce(ctx context.Context, l load.Options) (*load.Report, error)
 
 // drop deletes a stream: what all runs leave would fill the disk.
 func (b *bed) drop(ctx context.Context, stream string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func idleLoad(ctx context.Context, b *bed) ([]row, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	before, err := load.CPUOf(b.pid)
+	before, err := load.CPUOf(b.pids...)
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +29,11 @@ func idleLoad(ctx context.Context, b *bed) ([]row, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	after, err := load.CPUOf(b.pid)
+	after, err := load.CPUOf(b.pids...)
 	if err != nil {
 		return nil, err
 	}
-	rss, err := load.RSSOf(b.pid)
+	rss, err := load.RSSOf(b.pids[0])
 	if err != nil {
 		return nil, err
 	}

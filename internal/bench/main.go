@@ -28,6 +28,7 @@ type options struct {
 	only    string
 
 	journal  bool
+	cluster  bool
 	systems  []string
 	seconds  time.Duration
 	warm     time.Duration
@@ -53,6 +54,7 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 1_000_000, "single-row changes in the binlog")
 	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, among the journal loads too")
 	flag.BoolVar(&o.journal, "journal", false, "measure the journal loads, beside other systems")
+	flag.BoolVar(&o.cluster, "cluster", false, "measure the loads of a cluster of three, beside another system's")
 	asEcho := flag.Bool("echo", false, "only answer questions on a port, for the load of a bare server that this command puts on itself")
 	systems := flag.String("systems", "daybook,kafka,nats", "systems for the journal loads")
 	flag.DurationVar(&o.seconds, "for", 10*time.Second, "how long a run of a journal load takes")
@@ -71,7 +73,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := measureJournal(ctx, o)
-	if err == nil && !o.journal {
+	if err == nil && !o.journal && !o.cluster {
 		err = measure(ctx, o)
 	}
 	if err != nil {
@@ -80,15 +82,19 @@ func main() {
 	}
 }
 
-// measureJournal runs the journal loads that were asked for.
+// measureJournal runs the loads of one journal or of a cluster that were asked for.
 func measureJournal(ctx context.Context, o options) error {
+	loads, all := journalLoads(), o.journal
+	if o.cluster {
+		loads, all = clusterLoads(), true
+	}
 	var asked []journalLoad
-	for _, l := range journalLoads() {
-		if strings.Contains(l.name, o.only) && (o.journal || o.only != "") {
+	for _, l := range loads {
+		if strings.Contains(l.name, o.only) && (all || o.only != "") {
 			asked = append(asked, l)
 		}
 	}
-	if len(asked) == 0 && o.journal {
+	if len(asked) == 0 && all {
 		return fmt.Errorf("no journal load has %q in its name", o.only)
 	}
 	return runJournalLoads(ctx, o, asked)

@@ -14,7 +14,7 @@ func serverRun(ctx context.Context, o options) ([]result, error) {
 		return nil, err
 	}
 	defer s.close()
-	l := load.Options{Brokers: []string{s.addr}, Settings: s.settings, Records: int64(o.records), Size: o.size, ServerPIDs: []int{s.pid}}
+	l := load.Options{Brokers: s.addrs, Settings: s.settings, Records: int64(o.records), Size: o.size, ServerPIDs: s.pids}
 	appended, err := load.Run(ctx, l)
 	if err != nil {
 		return nil, err

@@ -24,10 +24,13 @@ const (
 
 // system is a server that is measured: a process of its own, with data in a folder of its own.
 type system struct {
-	name string
-	addr string
-	pid  int
-	dir  string
+	name  string
+	addrs []string
+	pids  []int
+	dir   string
+	// members are the processes of a cluster, replicas the copies that a stream has there; none for one process.
+	members  []member
+	replicas int
 	// settings are those of a stream that keeps what was asked for.
 	settings map[string]string
 	kill     func() error
@@ -65,10 +68,10 @@ func startSystem(ctx context.Context, o options, name, mode string) (*system, er
 }
 
 func serviceSystem(name string, s *services.Server, end func() error) *system {
-	out := &system{name: name, addr: s.Addr, pid: s.PID, dir: s.Dir, kill: s.Kill, close: end}
+	out := &system{name: name, addrs: []string{s.Addr}, pids: []int{s.PID}, dir: s.Dir, kill: s.Kill, close: end}
 	out.restart = func(ctx context.Context) error {
 		err := s.Restart(ctx)
-		out.pid = s.PID
+		out.pids = []int{s.PID}
 		return err
 	}
 	return out
@@ -84,7 +87,7 @@ func startDaybook(ctx context.Context, binary, mode string) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &system{name: "daybook", addr: addr, dir: dir, settings: map[string]string{"daybook.durability": mode}}
+	s := &system{name: "daybook", addrs: []string{addr}, dir: dir, settings: map[string]string{"daybook.durability": mode}}
 	var cmd *exec.Cmd
 	end := func(sig syscall.Signal) error {
 		if cmd == nil || cmd.ProcessState != nil {
@@ -103,7 +106,7 @@ func startDaybook(ctx context.Context, binary, mode string) (*system, error) {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		s.pid = cmd.Process.Pid
+		s.pids = []int{cmd.Process.Pid}
 		return awaitKafka(ctx, addr)
 	}
 	if err := s.restart(ctx); err != nil {

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -11,14 +12,17 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 )
 
-// Kafka is a running broker of one, its own controller (KRaft). Topics are not
-// created by being asked for.
+// Kafka is a running broker, its own controller (KRaft). Topics are not created by
+// being asked for.
 type Kafka struct {
 	*Server
 
 	controller *portLease
+	id         int
+	voters     []*Kafka // all controllers, itself among them
 }
 
 // kafkaCluster is the id that all test clusters have.
@@ -51,9 +55,13 @@ func formatKafka(ctx context.Context, _ jdk, dir string) error {
 }
 
 func trainKafka(ctx context.Context, c cache, dir, option string) error {
-	k, err := startKafka(ctx, c, dir, Options{}, "-Xms512m", "-Xmx512m", option)
+	k, err := newKafka(ctx, c, 1, Options{})
 	if err != nil {
 		return err
+	}
+	k.voters = []*Kafka{k}
+	if err := k.start(ctx, dir, Options{}, "-Xms512m", "-Xmx512m", option); err != nil {
+		return errors.Join(err, k.Close())
 	}
 	return errors.Join(k.stopWithin(trainPatience), k.Close())
 }
@@ -64,11 +72,34 @@ func trainKafka(ctx context.Context, c cache, dir, option string) error {
 // the variant "fast" is made to run fast, as for production: all of the JVM's
 // compiler and a heap of 1 GiB.
 func StartKafka(ctx context.Context, o Options) (*Kafka, error) {
-	jvm := []string{"-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1"}
+	all, err := startKafkas(ctx, 1, o)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// StartKafkas starts n brokers that are one cluster, as StartKafka does one: what they
+// keep for themselves is on three of them. Options.Dir and Port are not for several. A
+// broker of the variant "fast" has a heap of 512 MiB here.
+func StartKafkas(ctx context.Context, n int, o Options) ([]*Kafka, error) {
+	if o.Dir != "" || o.Port != 0 {
+		return nil, errors.New("several brokers have no directory and port in common")
+	}
+	return startKafkas(ctx, n, o)
+}
+
+func startKafkas(ctx context.Context, n int, o Options) ([]*Kafka, error) {
+	heap := "512m"
+	if n == 1 && o.Variant == "fast" {
+		heap = "1g"
+	}
+	jvm := []string{"-Xms" + heap, "-Xmx" + heap}
 	switch o.Variant {
 	case "":
+		jvm = append(jvm, "-XX:TieredStopAtLevel=1")
 	case "fast":
-		jvm = []string{"-Xms1g", "-Xmx1g", "-server", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
+		jvm = append(jvm, "-server", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")
 	default:
 		return nil, fmt.Errorf("kafka has no variant %q", o.Variant)
 	}
@@ -80,12 +111,37 @@ func StartKafka(ctx context.Context, o Options) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startKafka(ctx, c, install, o, jvm...)
+	var all []*Kafka
+	for id := range n {
+		k, err := newKafka(ctx, c, id+1, o)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(all))
+		}
+		all = append(all, k)
+	}
+	for _, k := range all {
+		k.voters = all
+	}
+	// None of several answers before most of them run.
+	var starting errgroup.Group
+	for _, k := range all {
+		starting.Go(func() error { return k.start(ctx, install, o, jvm...) })
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, errors.Join(err, closeAll(all))
+	}
+	return all, nil
 }
 
-// startKafka starts a broker of the installation with the given options for its
-// JVM.
-func startKafka(ctx context.Context, c cache, install string, o Options, jvm ...string) (*Kafka, error) {
+func closeAll(all []*Kafka) (err error) {
+	for _, k := range all {
+		err = errors.Join(err, k.Close())
+	}
+	return err
+}
+
+// newKafka reserves what a broker needs.
+func newKafka(ctx context.Context, c cache, id int, o Options) (*Kafka, error) {
 	s, err := newServer(ctx, c, "kafka", o)
 	if err != nil {
 		return nil, err
@@ -94,25 +150,51 @@ func startKafka(ctx context.Context, c cache, install string, o Options, jvm ...
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	k := &Kafka{Server: s, controller: controller}
-	settings := filepath.Join(s.Dir, "server.properties")
-	err = k.open(ctx, launch{
+	return &Kafka{Server: s, controller: controller, id: id}, nil
+}
+
+// start starts the broker with the given options for its JVM.
+func (k *Kafka) start(ctx context.Context, install string, o Options, jvm ...string) error {
+	settings, data := filepath.Join(k.Dir, "server.properties"), filepath.Join(k.Dir, "data")
+	return k.open(ctx, launch{
 		name: "kafka",
 		command: func(context.Context) (*exec.Cmd, error) {
 			if err := os.WriteFile(settings, []byte(k.settings(o.Args)), 0o644); err != nil {
 				return nil, err
 			}
-			if err := copyTemplate(install, filepath.Join(s.Dir, "data")); err != nil {
+			if err := copyTemplate(install, data); err != nil {
+				return nil, err
+			}
+			if err := k.own(data); err != nil {
 				return nil, err
 			}
 			return kafkaJava(context.Background(), install, append(slices.Clone(jvm), "-Ddaybook.log=info", "kafka.Kafka", settings)...)
 		},
 		ready: k.ping,
 	})
-	if err != nil {
-		return nil, errors.Join(err, controller.Close())
+}
+
+// own makes a copy of the template that of this broker: its id, and an id of the directory
+// that no other broker has.
+func (k *Kafka) own(data string) error {
+	if len(k.voters) == 1 {
+		return nil
 	}
-	return k, nil
+	path := filepath.Join(data, "meta.properties")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "node.id="):
+			lines[i] = fmt.Sprintf("node.id=%d", k.id)
+		case strings.HasPrefix(line, "directory.id="):
+			lines[i] = "directory.id=" + base64.RawURLEncoding.EncodeToString(append([]byte("DaybookDirector"), byte(k.id)))
+		}
+	}
+	return os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
 // Close ends the broker for good, as Server.Close does.
@@ -133,18 +215,25 @@ func kafkaJava(ctx context.Context, install string, args ...string) (*exec.Cmd, 
 }
 
 func (k *Kafka) settings(more []string) string {
+	var voters []string
+	for _, v := range k.voters {
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", v.id, v.controller.port))
+	}
+	copies, least := min(3, len(k.voters)), min(2, len(k.voters))
 	return strings.Join(append([]string{
-		"process.roles=broker,controller", "node.id=1",
-		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", k.controller.port),
+		"process.roles=broker,controller", fmt.Sprintf("node.id=%d", k.id),
+		"controller.quorum.voters=" + strings.Join(voters, ","),
 		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", k.Addr, k.controller.port),
 		"advertised.listeners=PLAINTEXT://" + k.Addr,
 		"controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
 		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
 		"log.dirs=" + filepath.Join(k.Dir, "data"),
 		"auto.create.topics.enable=false",
-		"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1",
-		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
-		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
+		fmt.Sprintf("min.insync.replicas=%d", least),
+		fmt.Sprintf("offsets.topic.replication.factor=%d", copies), "offsets.topic.num.partitions=1",
+		fmt.Sprintf("transaction.state.log.replication.factor=%d", copies), fmt.Sprintf("transaction.state.log.min.isr=%d", least),
+		"transaction.state.log.num.partitions=1",
+		fmt.Sprintf("share.coordinator.state.topic.replication.factor=%d", copies), fmt.Sprintf("share.coordinator.state.topic.min.isr=%d", least),
 		"group.initial.rebalance.delay.ms=0",
 		// A killed broker is let in again when its old session has ended.
 		"broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500",
