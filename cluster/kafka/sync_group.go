@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -12,6 +13,9 @@ import (
 func (s *Server) syncGroup(c *call, req *kmsg.SyncGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
 	g, err := s.memberGroup(c, req.Group)
+	if errors.Is(err, membership.ErrUnknownMember) {
+		err = membership.ErrRebalanceInProgress // it joined at a former coordinator, which did not keep the group
+	}
 	if err != nil {
 		resp.ErrorCode = errorCode(err)
 		return resp

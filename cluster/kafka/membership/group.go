@@ -99,13 +99,22 @@ func (g *Group) Heartbeat(memberID, instanceID string, generation int32) error {
 		return err
 	}
 	if generation != g.generation {
-		return ErrIllegalGeneration
+		return g.another(generation)
 	}
 	g.keep(m)
 	if g.state == PreparingRebalance {
 		return ErrRebalanceInProgress
 	}
 	return nil
+}
+
+// another is what a member is told that speaks of another generation than the group's. A later one is what a former
+// coordinator began, and did not bring to its assignment: the member joins again.
+func (g *Group) another(generation int32) error {
+	if generation > g.generation && g.kept {
+		return ErrRebalanceInProgress
+	}
+	return ErrIllegalGeneration
 }
 
 // MayCommit decides whether a commit is the group's: by a member of the current

@@ -52,6 +52,10 @@ func TestAGroupGoesOnWithWhatWasKept(t *testing.T) {
 		if err := next.MayCommit(joined.MemberID, "", joined.Generation-1); !errors.Is(err, membership.ErrIllegalGeneration) {
 			t.Errorf("a commit of another generation: %v", err)
 		}
+		begun := membership.Sync{MemberID: joined.MemberID, Generation: joined.Generation + 1}
+		if s := next.Sync(t.Context(), begun); !errors.Is(s.Err, membership.ErrRebalanceInProgress) {
+			t.Errorf("what is told who speaks of a generation that the last coordinator began: %v", s.Err)
+		}
 		time.Sleep(2 * time.Second) // of the bubble: the member is gone without a word
 		synctest.Wait()
 		if d := next.Describe(); d.State != membership.Empty {

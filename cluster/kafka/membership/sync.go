@@ -1,6 +1,9 @@
 package membership
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Sync waits for the member's assignment. The leader's request brings it.
 func (g *Group) Sync(ctx context.Context, s Sync) Synced {
@@ -36,10 +39,12 @@ func (g *Group) giveUpSync(id string, answer chan Synced) {
 func (g *Group) sync(s Sync, answer chan Synced) *Synced {
 	m, err := g.current(s.MemberID, s.InstanceID)
 	switch {
+	case errors.Is(err, ErrUnknownMember) && s.Generation > g.generation:
+		return &Synced{Err: g.another(s.Generation)} // it joined at a former coordinator
 	case err != nil:
 		return &Synced{Err: err}
 	case s.Generation != g.generation:
-		return &Synced{Err: ErrIllegalGeneration}
+		return &Synced{Err: g.another(s.Generation)}
 	case s.Type != "" && s.Type != g.kind, s.Protocol != "" && s.Protocol != g.protocol:
 		return &Synced{Err: ErrInconsistentProtocol}
 	}
