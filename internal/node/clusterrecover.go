@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -131,7 +133,9 @@ func printRecovery(out io.Writer, p *cluster.RecoveryPlan) error {
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "JOURNAL\tCOPY OF NODE\tENTRY\tTERM\tLAST WRITTEN\tWHAT MAY BE LOST")
-	for _, j := range p.Journals {
+	journals := slices.Clone(p.Journals)
+	slices.SortStableFunc(journals, func(a, b cluster.PlannedJournal) int { return strings.Compare(a.Name, b.Name) })
+	for _, j := range journals {
 		loss := "what was acknowledged after that"
 		if j.HadMajority {
 			loss = "nothing: most of its copies are here"
@@ -144,7 +148,7 @@ func printRecovery(out io.Writer, p *cluster.RecoveryPlan) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, j := range p.Journals {
+	for _, j := range journals {
 		for _, f := range j.Copy.Partitions {
 			if f.Read > f.Next {
 				fmt.Fprintf(out, "%s/%d: partition %d ends at offset %d, but group %s has read up to %d: AT LEAST %d RECORDS ARE LOST, and their offsets will be given out again\n",
