@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -61,28 +62,46 @@ func (c *child) cleanUp() {
 // start returns once the server listens.
 func (c *child) start() {
 	c.t.Helper()
+	if err := c.tryStart(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) tryStart() error {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+c.dir, childAddr+"="+c.addr, childPeer+"="+c.peer, childJoin+"="+c.join)
 	c.says = &strings.Builder{}
 	cmd.Stderr = c.says
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "serving\n" {
 		_ = cmd.Wait()
-		c.t.Fatalf("the server did not start: %q, %v\n%s", line, err, c.says.String())
+		return fmt.Errorf("the server did not start: %q, %w\n%s", line, err, c.says.String())
 	}
 	c.cmd = cmd
+	return nil
 }
 
 // kill ends the server without a warning.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
+}
+
+// restart ends the server as an operator does, and starts it again.
+func (c *child) restart() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := c.cmd.Wait(); err != nil {
+		return fmt.Errorf("the server's end: %w\n%s", err, c.says.String())
+	}
+	return c.tryStart()
 }
 
 func (c *child) seedAddresses() []string {

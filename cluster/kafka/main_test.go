@@ -2,9 +2,13 @@ package kafka_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,7 +68,20 @@ func serveChild(dir, addr string) error {
 		return err
 	}
 	fmt.Println("serving")
-	return server.Serve(context.Background(), l, kafka.Access{Name: peerListener})
+	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	serving, end := context.WithCancel(context.Background())
+	defer end()
+	var handing sync.WaitGroup
+	handing.Go(func() {
+		<-asked.Done()
+		node.HandOver(serving) // clients are served until then, and told of the new leaders
+		end()
+	})
+	err = server.Serve(serving, l, kafka.Access{Name: peerListener})
+	stop()
+	handing.Wait()
+	return errors.Join(err, server.Close(), node.Close())
 }
 
 func childNetwork() (*cluster.Network, error) {
