@@ -158,6 +158,10 @@ func (g *Group) careLoop() {
 
 // tend does what there is to do.
 func (g *Group) tend(ctx context.Context) {
+	var other *storage.DivergedError
+	if errors.As(g.journal.Err(), &other) { // a leader's frame that follows the same entry of the same term
+		g.diverge(other)
+	}
 	suspects, refused := g.care.take()
 	for _, position := range suspects {
 		_, err := g.journal.Check(position, func(int) error { return ctx.Err() })

@@ -93,12 +93,20 @@ func (g *Group) differs(ctx context.Context, own storage.Link, node string, thei
 			"here", g.o.Dir, "node", node, "entry", own.Index, "position", own.Position, "crc", own.CRC, "their_position", their.Position, "their_crc", their.CRC, "verdict", verdict)
 	}
 	if tally[own] < most && tally[their] >= most {
-		err = fmt.Errorf("%w (%w)", ErrDiverged, err)
-		g.care.mu.Lock()
-		g.care.diverged = err
-		g.care.mu.Unlock()
-		g.journal.Fail(err) // ends raft; who leads hands over
+		g.diverge(err)
 	}
+}
+
+// diverge ends the copy: it serves nobody any more.
+func (g *Group) diverge(why error) {
+	err := fmt.Errorf("%w (%w)", ErrDiverged, why)
+	if g.care.note("diverged", err) {
+		g.o.Logger.Error("a copy of a journal is not the same as the others: it serves nobody any more", "dir", g.o.Dir, "error", err)
+	}
+	g.care.mu.Lock()
+	g.care.diverged = err
+	g.care.mu.Unlock()
+	g.journal.Fail(err) // ends raft; who leads hands over
 }
 
 // voters is how many members vote, or copies if that is not known.

@@ -105,9 +105,10 @@ func (j *Journal) buildBatches(l *raft.Log, p *Proposal) {
 func (j *Journal) buildReceived(l *raft.Log) error {
 	frame := l.Extensions
 	h, ok := parseFrameHeader(frame, j.tail.pos)
+	end := End{j.tail.index, j.tail.pos}
 	switch {
 	case !ok || int(h.length) != len(frame):
-		return fmt.Errorf("frame of raft entry %d is not for journal position %d", l.Index, j.tail.pos)
+		return &DivergedError{At: end, Reason: fmt.Sprintf("its next frame, of raft entry %d, is for another position", l.Index)}
 	case h.index != l.Index || h.term != l.Term:
 		return fmt.Errorf("frame of raft entry %d in term %d says it is %d in term %d", l.Index, l.Term, h.index, h.term)
 	}
@@ -119,7 +120,7 @@ func (j *Journal) buildReceived(l *raft.Log) error {
 		reason = denseOffsets(frame, &h, j.tail)
 	}
 	if reason != "" {
-		return fmt.Errorf("frame of raft entry %d at journal position %d does not fit: %s", l.Index, h.position, reason)
+		return &DivergedError{At: end, Reason: fmt.Sprintf("its next frame, of raft entry %d, does not fit: %s", l.Index, reason)}
 	}
 	head := j.app.head(frameHeaderBytes)
 	copy(head, frame)
