@@ -1,0 +1,79 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/daybook-data/daybook/internal/node"
+)
+
+// recoverAt runs `daybook cluster recover` on a server's folder.
+func recoverAt(t *testing.T, s *lookedServer, o node.RecoverOptions) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	o.Log = slog.New(slog.DiscardHandler)
+	err := (&node.ClusterVerbs{Dir: s.dir, Out: &out}).Recover(t.Context(), o)
+	return out.String(), err
+}
+
+// An operator whose cluster has lost two of three nodes is told what that costs, and goes on with the third.
+func TestAnOperatorRecoversALostMajority(t *testing.T) {
+	t.Parallel()
+	l := lookAfter(t, 3)
+	if _, err := kadm.NewClient(l.client()).CreateTopic(t.Context(), 1, 3, nil, "t"); err != nil {
+		t.Fatal(err)
+	}
+	l.inOrder()
+	const records = 100
+	producer := l.client(kgo.DefaultProduceTopic("t"))
+	for i := range records {
+		if err := producer.ProduceSync(t.Context(), &kgo.Record{Value: fmt.Append(nil, i)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.inOrder()
+	left := l.servers[0]
+	if _, err := recoverAt(t, left, node.RecoverOptions{AcceptLoss: true}); !errors.Is(err, node.ErrEnvironment) || !strings.Contains(err.Error(), "has to be stopped") {
+		t.Errorf("while the server runs: %v", err)
+	}
+	l.stop(left)
+	if _, err := recoverAt(t, left, node.RecoverOptions{AcceptLoss: true}); err == nil || !strings.Contains(err.Error(), "it is not gone") {
+		t.Errorf("while another node answers: %v", err)
+	}
+	for _, s := range l.servers[1:] {
+		l.stop(s)
+	}
+	out, err := recoverAt(t, left, node.RecoverOptions{})
+	if !errors.Is(err, node.ErrNotRecovered) || !strings.Contains(out, "node 2 (") || !strings.Contains(out, "t/0") {
+		t.Errorf("without being asked to: %v\n%s", err, out)
+	}
+	if out, err := recoverAt(t, left, node.RecoverOptions{AcceptLoss: true}); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.start(left)
+	l.inOrder()
+	consumer := l.client(kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	for next := 0; next < records; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		fetched := consumer.PollFetches(ctx)
+		cancel()
+		if err := fetched.Err(); err != nil {
+			t.Fatal(err)
+		}
+		fetched.EachRecord(func(r *kgo.Record) {
+			if string(r.Value) != fmt.Sprint(next) {
+				t.Fatalf("offset %d holds %s, want %d", r.Offset, r.Value, next)
+			}
+			next++
+		})
+	}
+}
