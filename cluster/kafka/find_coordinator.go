@@ -42,8 +42,8 @@ func (s *Server) findCoordinator(c *call, req *kmsg.FindCoordinatorRequest) kmsg
 // coordinator returns the coordinator as this client can reach it.
 func (s *Server) coordinator(c *call) (broker, error) {
 	id := s.node.Controller()
-	if id < 0 {
-		return broker{id: -1, port: -1}, kerr.CoordinatorNotAvailable // nobody has been elected
+	if id < 0 || id != s.node.ID() && !s.node.Up(id) {
+		return broker{id: -1, port: -1}, kerr.CoordinatorNotAvailable // nobody has been elected, or not yet another one
 	}
 	return c.conn.broker(id)
 }
