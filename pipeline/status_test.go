@@ -215,8 +215,8 @@ func TestConcurrentEmitsShareCommits(t *testing.T) {
 			t.Parallel()
 			c := cluster(t)
 			const callers, each = 50, 20
-			var next atomic.Int64
 			s := script{window: time.Minute, run: func(ctx context.Context, _ pipeline.Position, out pipeline.Emitter) error {
+				var next atomic.Int64 // from the first again, should it be run again
 				errs := make(chan error, callers)
 				for range callers {
 					go func() {
