@@ -36,8 +36,7 @@ func (n *Node) Up(id int32) bool {
 	if id == n.id || n.trans == nil {
 		return id == n.id
 	}
-	p, ok := n.trans.Stats().Peers[nodeName(id)]
-	return ok && p.Up && !p.Dead
+	return n.trans.Up(nodeName(id))
 }
 
 // Announce tells the other nodes where Kafka clients reach this one, by the listener's name. It is called at each start,

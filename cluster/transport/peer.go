@@ -190,6 +190,12 @@ func (p *peer) suspect(err error) {
 	}
 }
 
+// Up says whether there is a connection to a node, and nothing is known of its death.
+func (t *Transport) Up(node string) bool {
+	p, err := t.peer(node)
+	return err == nil && p.alive()
+}
+
 // alive says whether the peer can be expected to answer.
 func (p *peer) alive() bool {
 	p.mu.Lock()
