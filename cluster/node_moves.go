@@ -37,7 +37,7 @@ type MoveProgress struct {
 // RebalanceStep begins some of the moves that spread replicas and leads over the nodes, and says what is left. A node that
 // is down is no reason to move what it has: it has to be brought back or taken out first.
 func (n *Node) RebalanceStep(ctx context.Context, dry bool) (MoveProgress, error) {
-	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal) ([]placement.Change, error) {
+	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal, _ []JournalMove) ([]placement.Change, error) {
 		var down []int32
 		for _, m := range n.meta.Members() {
 			if !n.Up(m.ID) {
@@ -63,16 +63,15 @@ func (n *Node) ResizeStep(ctx context.Context, stream string, count int, dry boo
 	if nodes := open(n.candidates()); count < 1 || count > nodes {
 		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", ErrInvalidReplication, count, nodes)
 	}
-	at := n.journalKeys()
-	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal) (changes []placement.Change, err error) {
+	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal, at []JournalMove) (changes []placement.Change, err error) {
 		resized := slices.Clone(journals)
 		for i := range resized {
-			if at[i].Stream == s.ID {
+			if at[i].id == s.ID {
 				resized[i].Count = count
 			}
 		}
 		for _, c := range placement.Resize(n.candidates(), resized) {
-			if at[c.Journal].Stream == s.ID {
+			if at[c.Journal].id == s.ID {
 				changes = append(changes, c)
 			}
 		}
@@ -96,15 +95,19 @@ func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) 
 	if n.trans == nil {
 		return MoveProgress{}, fmt.Errorf("%w: this node is alone", ErrUnknownMember)
 	}
+	plan := func(journals []placement.Journal, _ []JournalMove) ([]placement.Change, error) {
+		return n.planLeave(r, journals)
+	}
+	if _, err := n.moveStep(ctx, true, r.Node, plan); err != nil && !r.Undo {
+		return MoveProgress{}, err // before anybody holds it for leaving
+	}
 	if _, err := n.proposer.propose(ctx, command{LeaveCluster: &leaveCluster{ID: r.Node, Undo: r.Undo}}); err != nil {
 		return MoveProgress{}, err
 	}
 	if r.Undo {
 		return MoveProgress{Done: true}, nil
 	}
-	p, err := n.moveStep(ctx, false, r.Node, func(journals []placement.Journal) ([]placement.Change, error) {
-		return n.planLeave(r, journals)
-	})
+	p, err := n.moveStep(ctx, false, r.Node, plan)
 	if err != nil || !p.Done {
 		return p, err
 	}
@@ -132,7 +135,7 @@ func (n *Node) RemoveMember(ctx context.Context, r Removal) error {
 }
 
 func (n *Node) planLeave(r Removal, journals []placement.Journal) ([]placement.Change, error) {
-	nodes := n.candidates()
+	nodes := slices.DeleteFunc(n.candidates(), func(c placement.Node) bool { return c.ID == r.Node })
 	if len(nodes) == 0 {
 		return nil, fmt.Errorf("%w: node %d is the last one", ErrMemberInUse, r.Node)
 	}
@@ -146,19 +149,12 @@ func (n *Node) planLeave(r Removal, journals []placement.Journal) ([]placement.C
 	return changes, nil
 }
 
-// journalKeys are all journals, in a fixed order.
-func (n *Node) journalKeys() (all []journalKey) {
-	for _, s := range n.meta.Streams() {
-		for j := range s.Journals {
-			all = append(all, journalKey{s.ID, j})
-		}
-	}
-	return all
-}
+// planner works out what has to change, of journals as they lie and are named in another list of the same order.
+type planner func(journals []placement.Journal, at []JournalMove) ([]placement.Change, error)
 
 // moveStep works out what has to change and begins as much of it as may be on its way at a time. Nobody waits for copies
 // on the node that is being emptied, which may be dead.
-func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan func([]placement.Journal) ([]placement.Change, error)) (p MoveProgress, err error) {
+func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan planner) (p MoveProgress, err error) {
 	if n.trans == nil {
 		return p, fmt.Errorf("%w: this node is alone", ErrInvalidReplication)
 	}
@@ -176,7 +172,7 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan func(
 			}
 		}
 	}
-	changes, err := plan(journals)
+	changes, err := plan(journals, at)
 	if err != nil {
 		return p, err
 	}

@@ -158,6 +158,9 @@ func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
 	if _, err := c.Node(0).RemoveStep(t.Context(), cluster.Removal{Node: 3}); !errors.Is(err, cluster.ErrMemberInUse) {
 		t.Fatalf("with no other node: %v", err)
 	}
+	if s := status(t, c.Node(0)); s.Members[2].Leaving {
+		t.Error("after it was refused the node is to go all the same")
+	}
 	must(t, c.Node(0).RemoveMember(t.Context(), cluster.Removal{Node: 3, Undo: true}))
 	if s := status(t, c.Node(0)); s.Members[2].Leaving {
 		t.Error("after it was undone the node still is to go")

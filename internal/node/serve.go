@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -164,10 +165,14 @@ func (s *store) untilHandedOver(ctx context.Context) (serving context.Context, s
 func (s *store) watchRemoval(ctx context.Context) error {
 	select {
 	case <-s.node.Removed():
-		return s.node.Health()
 	case <-ctx.Done():
 		return nil
 	}
+	select {
+	case <-time.After(time.Second): // who asked for it here gets its answer
+	case <-ctx.Done():
+	}
+	return s.node.Health()
 }
 
 // errNotYet is why a server is not ready that waits for most of its cluster's nodes.
