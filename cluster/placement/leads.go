@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -68,16 +67,6 @@ func (l *Leads[K]) Due(wanted []Lead[K], now time.Time) (due []Lead[K]) {
 
 // Prefer returns a journal's replicas with a node in front, which has to be one of them.
 func Prefer(replicas []int32, first int32) []int32 {
-	next := slices.Clone(replicas)
-	slices.SortStableFunc(next, func(a, b int32) int {
-		return cmp.Compare(index(b == first), index(a == first))
-	})
-	return next
-}
-
-func index(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	rest := slices.DeleteFunc(slices.Clone(replicas), func(id int32) bool { return id == first })
+	return append([]int32{first}, rest...)
 }
