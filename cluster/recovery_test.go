@@ -50,7 +50,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	t.Parallel()
 	c, s := replicated(t, 3, "s")
 	acked := fill(c, "s", "a", 20)
-	must(t, c.Node(0).CommitOffsets(t.Context(), "g", []cluster.GroupOffset{{Stream: s.ID, Offset: 25}}))
+	must(t, c.Node(0).CommitOffsets(t.Context(), "g", []cluster.GroupOffset{{Stream: s.ID, Offset: 1000}}))
 	last := c.Leader("s", 0)
 	for i := range 3 {
 		wantReplica(t, c, i, "s", acked)
@@ -69,7 +69,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	if len(p.Gone) != 2 || len(p.Journals) != 1 || len(p.Lost) != 0 || p.Journals[0].HadMajority {
 		t.Fatalf("planned is %+v", p)
 	}
-	if found := p.Journals[0].Copy.Partitions[0]; found.Next != 20 || found.Read != 25 || found.Group != "g" {
+	if found := p.Journals[0].Copy.Partitions[0]; found.Next < 20 || found.Next > 100 || found.Read != 1000 || found.Group != "g" {
 		t.Errorf("of the partition it says %+v", found)
 	}
 	must(t, cluster.Recover(vfs.OS{}, dir, p, silent))
