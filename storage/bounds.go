@@ -48,6 +48,22 @@ func (j *Journal) keepEdge(seg *segment) {
 	}
 }
 
+// loadEdge is keepEdge for the segment in which what is visible ends, if it is sealed.
+func (j *Journal) loadEdge() {
+	visible := j.visible()
+	j.mu.RLock()
+	segs := j.index.segs
+	n := sort.Search(len(segs), func(i int) bool { return segs[i].end() >= visible })
+	if n >= len(segs)-1 || segs[n].end() == visible || segs[n].base >= visible || segs[n].edge.Load() != nil {
+		j.mu.RUnlock()
+		return
+	}
+	seg := segs[n]
+	seg.acquire()
+	j.mu.RUnlock()
+	j.keepEdge(seg)
+}
+
 // LastStable returns the offset below which every transaction is decided. It is never below the start, though an open
 // transaction's first records may be gone.
 func (j *Journal) LastStable(id uint32) (stable int64) {

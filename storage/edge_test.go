@@ -49,8 +49,15 @@ func TestTheEndIsExactWhereASealedSegmentIsCommittedInPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
+	signals := make(chan struct{}, 1)
+	defer j.Notify(signals, 0, 1)()
 	for i := range entries {
 		j.Commit(uint64(i + 1))
+		select {
+		case <-signals:
+		default:
+			t.Fatalf("nobody is told of entry %d", i+1)
+		}
 		check(&log{t: t, dir: dir, opts: o, Journal: j, term: 1}, i+1)
 	}
 }

@@ -69,14 +69,21 @@ func (j *Journal) watch(w *watcher) (stop func()) {
 	}
 }
 
+func (ws *watchers) any() bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.all) > 0
+}
+
 // changed signals the watchers of partitions that grew, and the indexer.
 func (j *Journal) changed() {
 	j.indexer.wake()
-	j.watchers.mu.Lock()
-	defer j.watchers.mu.Unlock()
-	if len(j.watchers.all) == 0 {
+	if !j.watchers.any() {
 		return
 	}
+	j.loadEdge() // without it the end would not be known to have grown
+	j.watchers.mu.Lock()
+	defer j.watchers.mu.Unlock()
 	visible := j.visible()
 	j.mu.RLock()
 	defer j.mu.RUnlock()
