@@ -1,9 +1,11 @@
 package shop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -45,27 +47,41 @@ func (s *Shop) CompareIndex(ctx context.Context, table, index string) (int, erro
 	return len(want), nil
 }
 
-// documents reads a whole index (at most 10,000 documents) as text.
+// documents reads a whole index as text, a page at a time.
 func (s *Shop) documents(ctx context.Context, index string) (map[string]map[string]string, error) {
-	if err := s.ask(ctx, http.MethodPost, "/"+index+"/_refresh", nil); err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Hits struct {
-			Hits []struct {
-				ID     string                     `json:"_id"`
-				Source map[string]json.RawMessage `json:"_source"`
-			} `json:"hits"`
-		} `json:"hits"`
-	}
-	if err := s.ask(ctx, http.MethodGet, "/"+index+"/_search?size=10000", &answer); err != nil {
+	if err := s.ask(ctx, http.MethodPost, "/"+index+"/_refresh", nil, nil); err != nil {
 		return nil, err
 	}
 	out := map[string]map[string]string{}
-	for _, hit := range answer.Hits.Hits {
-		out[hit.ID] = textOf(hit.Source)
+	ask := func(page *searchPage) error {
+		return s.ask(ctx, http.MethodGet, "/"+index+"/_search?size=5000&scroll=1m", nil, page)
 	}
-	return out, nil
+	for {
+		var page searchPage
+		if err := ask(&page); err != nil {
+			return nil, err
+		}
+		next := map[string]string{"scroll": "1m", "scroll_id": page.Scroll}
+		if len(page.Hits.Hits) == 0 {
+			delete(next, "scroll")
+			return out, s.ask(ctx, http.MethodDelete, "/_search/scroll", next, nil)
+		}
+		for _, hit := range page.Hits.Hits {
+			out[hit.ID] = textOf(hit.Source)
+		}
+		ask = func(page *searchPage) error { return s.ask(ctx, http.MethodPost, "/_search/scroll", next, page) }
+	}
+}
+
+// searchPage is an answer of Elasticsearch to a search that goes on.
+type searchPage struct {
+	Scroll string `json:"_scroll_id"`
+	Hits   struct {
+		Hits []struct {
+			ID     string                     `json:"_id"`
+			Source map[string]json.RawMessage `json:"_source"`
+		} `json:"hits"`
+	} `json:"hits"`
 }
 
 // textOf returns the fields of a JSON object as SELECT would show them, without those that are null.
@@ -88,11 +104,21 @@ func asText(raw json.RawMessage) (string, bool) {
 	return string(raw), string(raw) != "null"
 }
 
-func (s *Shop) ask(ctx context.Context, method, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, s.Search.URL()+path, nil)
+// ask sends a request, with a JSON text unless the question is nil, and decodes the answer unless into is nil.
+func (s *Shop) ask(ctx context.Context, method, path string, question, into any) error {
+	var body io.Reader
+	if question != nil {
+		text, err := json.Marshal(question)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.Search.URL()+path, body)
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
