@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,22 +35,37 @@ func (m *member) hasVoter(r Replica) bool {
 // nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
 const nearEntries = maxAppendEntries
 
-// near says whether the member on a node has nearly all that this one, its leader, has, and gets on.
-func (m *member) near(node string) bool {
-	has, ok := m.acked(node)
+// near says whether a member has nearly all that this one, its leader, has, and gets on.
+func (m *member) near(id raft.ServerID) bool {
+	has, ok := m.acked(id)
 	last := m.raft.LastIndex()
-	return ok && has+nearEntries >= last && m.progress.moves(node, has, last, m.o.Timeout)
+	return ok && has+nearEntries >= last && m.progress.moves(string(id), has, last, m.o.Timeout)
 }
 
-// acked is the last entry that the member on a node is known to have by this one, its leader.
-func (m *member) acked(node string) (entry uint64, ok bool) {
+// acked is the last entry that a member is known to have by this one, its leader.
+func (m *member) acked(id raft.ServerID) (entry uint64, ok bool) {
 	g, ok := m.o.Transport.(interface {
-		Acked(node string) (uint64, bool)
+		Acked(member raft.ServerID) (uint64, bool)
 	})
 	if !ok {
 		return 0, false
 	}
-	return g.Acked(node)
+	return g.Acked(id)
+}
+
+// handTo hands the lead to a copy that votes and has nearly everything. Raft would tell any other to stand too, which
+// ends this leader's term and gives no other.
+func (m *member) handTo(r Replica) error {
+	if !m.hasVoter(r) || !m.near(r.serverID()) {
+		return fmt.Errorf("the copy of node %d has no vote yet, or not all of the journal", r.Node)
+	}
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(r.serverID(), raft.ServerAddress(nodeName(r.Node)))))
+}
+
+// settled says whether the group's members are those of a committed entry.
+func (m *member) settled() bool {
+	f := m.raft.GetConfiguration()
+	return m.await(f) == nil && f.Index() <= m.raft.CommitIndex()
 }
 
 // await waits for what raft promised, or for its end: what is in raft's queue when it is shut down it never answers.

@@ -52,7 +52,7 @@ const (
 // surveyor is a transport over which members in doubt learn what others have: transport.Group, or one like it.
 type surveyor interface {
 	Elect(transport.Elector)
-	AskStanding(target raft.ServerAddress) (transport.Standing, error)
+	AskStanding(id raft.ServerID, target raft.ServerAddress) (transport.Standing, error)
 }
 
 var _ surveyor = (*transport.Group)(nil)

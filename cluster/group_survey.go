@@ -43,7 +43,7 @@ func (s *survey) round(asker surveyor) {
 			continue
 		}
 		go func() { // ends with the answer, which the transport bounds; left behind if the member ends before
-			st, err := asker.AskStanding(of.Address)
+			st, err := asker.AskStanding(of.ID, of.Address)
 			all <- answer{of, st, err}
 		}()
 	}

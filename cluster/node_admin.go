@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/daybook-data/daybook/cluster/placement"
 )
 
@@ -60,10 +58,10 @@ func (n *Node) transfer(c transferCall) error {
 		return ErrUnknownStream
 	}
 	r, ok := find(s.replicas(c.Journal), c.To)
-	if !ok || !g.near(nodeName(c.To)) {
+	if !ok || !g.near(r.serverID()) {
 		return fmt.Errorf("%w: node %d has not all of the journal", ErrUnknownMember, c.To)
 	}
-	return appendErr(g.await(g.raft.LeadershipTransferToServer(r.serverID(), raft.ServerAddress(nodeName(c.To)))))
+	return g.handTo(r)
 }
 
 func (n *Node) handleOf(k journalKey) (*journalHandle, error) {

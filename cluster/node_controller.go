@@ -71,7 +71,7 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 	case stepAdd:
 		err = n.metaGroup.AddNonvoter(nodeName(step.node), nodeName(step.node), changeWithin)
 	case stepPromote:
-		if !n.metaGroup.near(nodeName(step.node)) {
+		if !n.metaGroup.near(raft.ServerID(nodeName(step.node))) {
 			return false
 		}
 		err = n.metaGroup.AddVoter(nodeName(step.node), nodeName(step.node), changeWithin)

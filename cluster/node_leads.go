@@ -139,7 +139,7 @@ func (n *Node) ownLeads() (all []lead) {
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
 func (n *Node) inSync(l *liveStream, h *journalHandle, g *Group) (ids []int32) {
 	for _, r := range l.stream.replicas(h.number) {
-		if r.Node == n.id || n.Up(r.Node) && g.hasVoter(r) && g.near(nodeName(r.Node)) {
+		if r.Node == n.id || n.Up(r.Node) && g.hasVoter(r) && g.near(r.serverID()) {
 			ids = append(ids, r.Node)
 		}
 	}

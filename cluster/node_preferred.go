@@ -34,7 +34,7 @@ func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
 		if !ok || !g.serves() {
 			return
 		}
-		if first := s.replicas(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(nodeName(first.Node)) {
+		if first := s.replicas(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(first.serverID()) {
 			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
 		}
 	})

@@ -166,6 +166,29 @@ func TestAJournalMovesToAnotherNode(t *testing.T) {
 	}
 }
 
+// A journal moves away from who leads it, again and again, so that copies come to nodes that have just given one up: each
+// move is over soon, and nothing is lost.
+func TestAJournalMovesAwayFromItsLeaders(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 4)
+	untilVoters(t, c, 3)
+	s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s"})
+	must(t, err)
+	acked := fill(c, "s", "before", 10)
+	for round := range 5 {
+		away := c.Node(c.Leader("s", 0)).ID()
+		next := slices.DeleteFunc([]int32{1, 2, 3, 4}, func(id int32) bool { return id == away })
+		must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, next))
+		for offset, value := range fill(c, "s", fmt.Sprint("round", round, "-"), 10) {
+			acked[offset] = value
+		}
+		c.Until("another leader", func() bool { return c.Node(c.Leader("s", 0)).ID() != away })
+		for _, id := range next {
+			wantReplica(t, c, c.Place(id), "s", acked)
+		}
+	}
+}
+
 // A replica whose files are gone comes back as a new one, with everything.
 func TestALostReplicaIsFilledAgain(t *testing.T) {
 	t.Parallel()

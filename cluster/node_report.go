@@ -101,7 +101,7 @@ func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
 // reportFollower says how far a member is behind its leader, whose log ends at last.
 func (g *Group) reportFollower(id int32, s raft.Server, last, position uint64) FollowerReport {
 	f := FollowerReport{Node: id, Born: bornOf(s.ID), Voter: s.Suffrage == raft.Voter}
-	acked, ok := g.acked(nodeName(id))
+	acked, ok := g.acked(s.ID)
 	if !ok {
 		return f
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,13 +66,20 @@ func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
 		}
 		return servers[i], true
 	}
+	// An old copy goes as soon as the group does not count on it: a new one on the same node waits for that.
+	for _, r := range s.leaving(h.number) {
+		if _, there := in(r); !there && g.settled() {
+			_, err := n.proposer.propose(n.ctx, command{DropReplica: &dropReplica{ID: h.stream, Journal: h.number, Replica: r}})
+			return err
+		}
+	}
 	complete := true
 	for _, r := range wanted {
 		server, there := in(r)
 		switch {
 		case there && server.Suffrage == raft.Voter:
 			continue
-		case there && g.near(nodeName(r.Node)):
+		case there && g.near(r.serverID()):
 			return appendErr(g.await(g.raft.AddVoter(r.serverID(), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
 		case there:
 			complete = false // it is getting what it lacks
@@ -92,12 +100,6 @@ func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
 			return g.giveUp(old, wanted, n.id)
 		}
 	}
-	for _, r := range s.leaving(h.number) {
-		if _, there := in(r); !there {
-			_, err := n.proposer.propose(n.ctx, command{DropReplica: &dropReplica{ID: h.stream, Journal: h.number, Replica: r}})
-			return err
-		}
-	}
 	return nil
 }
 
@@ -106,10 +108,16 @@ func (g *Group) giveUp(old raft.Server, wanted []Replica, self int32) error {
 	if nodeID(old.Address) != self {
 		return appendErr(g.await(g.raft.RemoveServer(old.ID, 0, changeWithin)))
 	}
+	errs := []error{errors.New("no other member can lead")}
 	for _, r := range wanted {
-		if r.Node != self && g.near(nodeName(r.Node)) {
-			return appendErr(g.await(g.raft.LeadershipTransferToServer(r.serverID(), raft.ServerAddress(nodeName(r.Node)))))
+		if r.Node == self {
+			continue
 		}
+		err := g.handTo(r)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
 	}
-	return fmt.Errorf("no other member has what this leader has")
+	return errors.Join(errs...)
 }

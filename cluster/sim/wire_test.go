@@ -154,7 +154,7 @@ func (w *wire) mayVote(index, term uint64) bool {
 type askStanding struct{}
 
 // AskStanding is called by the group.
-func (w *wire) AskStanding(target raft.ServerAddress) (transport.Standing, error) {
+func (w *wire) AskStanding(_ raft.ServerID, target raft.ServerAddress) (transport.Standing, error) {
 	r, err := w.ask(target, message{command: askStanding{}}, true)
 	if err != nil {
 		return transport.Standing{}, err

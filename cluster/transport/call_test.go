@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -184,13 +185,48 @@ func TestAMemberThatIsNotInTheConfigurationDoesNotVote(t *testing.T) {
 		}
 	}()
 	var resp raft.RequestVoteResponse
-	must(t, ga.RequestVote("b", "b", &raft.RequestVoteRequest{Term: 3}, &resp))
+	must(t, ga.RequestVote("b.9", "b", &raft.RequestVoteRequest{Term: 3}, &resp))
 	if resp.Granted || len(asked) > 0 {
 		t.Errorf("got %+v; raft was asked: %v", resp, len(asked) > 0)
 	}
 	members.Store(&[]raft.Server{{ID: "b.9", Address: "b"}, {ID: "a.3", Address: "a"}})
-	must(t, ga.RequestVote("b", "b", &raft.RequestVoteRequest{Term: 3}, &resp))
+	must(t, ga.RequestVote("b.9", "b", &raft.RequestVoteRequest{Term: 3}, &resp))
 	if got := <-asked; !resp.Granted || got != "a.3" {
 		t.Errorf("got %+v, asked by %q; want a vote for a.3", resp, got)
+	}
+}
+
+// A node's copy answers nothing that is meant for another copy which was, or is to be, in its place: neither votes nor
+// acknowledgements of one count for the other.
+func TestACopyDoesNotAnswerForAnother(t *testing.T) {
+	t.Parallel()
+	a, b := newPipes().pair(t, transport.Options{})
+	ga, gb := openGroup(t, a), openGroup(t, b)
+	var seen atomic.Int64
+	follow(t, gb, func(rpc raft.RPC, _ int) (any, error) {
+		seen.Add(1)
+		return yes(rpc)
+	})
+	heartbeat, entries := &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 4, PrevLogTerm: 1}
+	for id, want := range map[raft.ServerID]bool{"b": true, "b.7": false} {
+		before := seen.Load()
+		for what, err := range map[string]error{
+			"vote":        ga.RequestVote(id, "b", &raft.RequestVoteRequest{Term: 1}, &raft.RequestVoteResponse{}),
+			"pre-vote":    ga.RequestPreVote(id, "b", &raft.RequestPreVoteRequest{Term: 1}, &raft.RequestPreVoteResponse{}),
+			"heartbeat":   ga.AppendEntries(id, "b", heartbeat, &raft.AppendEntriesResponse{}),
+			"append":      ga.AppendEntries(id, "b", entries, &raft.AppendEntriesResponse{}),
+			"snapshot":    ga.InstallSnapshot(id, "b", &raft.InstallSnapshotRequest{Term: 1, Configuration: raft.EncodeConfiguration(raft.Configuration{})}, &raft.InstallSnapshotResponse{}, strings.NewReader("")),
+			"timeout now": ga.TimeoutNow(id, "b", &raft.TimeoutNowRequest{}, &raft.TimeoutNowResponse{}),
+		} {
+			if (err == nil) != want {
+				t.Errorf("%s to %s: %v, want an answer: %v", what, id, err, want)
+			}
+		}
+		if !want && seen.Load() > before {
+			t.Errorf("raft of b saw %d requests for %s", seen.Load()-before, id)
+		}
+		if _, ok := ga.Acked(id); ok != want {
+			t.Errorf("%s has acknowledged: %v, want %v", id, ok, want)
+		}
 	}
 }

@@ -2,8 +2,9 @@
 // node pair and direction.
 //
 // A [Transport] listens for its peers and keeps a session to each of them; [Transport.Group] gives the raft.Transport of
-// one group. The raft id and the raft address of a member are both the id of its node: where a node can be reached is
-// the transport's business and may change without a word to the groups.
+// one group. The raft address of a member is the id of its node: where a node can be reached is the transport's business
+// and may change without a word to the groups. Requests name the member they are for by its raft id too: a node may have
+// one copy after the other, and none answers for another.
 //
 // # On the wire
 //

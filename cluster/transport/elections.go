@@ -62,12 +62,12 @@ func (g *Group) standing() (Standing, bool) {
 }
 
 // AskStanding asks another member what it has. The answer is of a moment after the call.
-func (g *Group) AskStanding(target raft.ServerAddress) (Standing, error) {
+func (g *Group) AskStanding(id raft.ServerID, target raft.ServerAddress) (Standing, error) {
 	s, err := g.session(target)
 	if err != nil {
 		return Standing{}, err
 	}
-	a, err := s.request(kindStanding, 0, append([]byte(nil), g.id[:]...))
+	a, err := s.request(kindStanding, 0, g.to(id))
 	if err != nil {
 		return Standing{}, err
 	}
@@ -76,7 +76,7 @@ func (g *Group) AskStanding(target raft.ServerAddress) (Standing, error) {
 
 // takeStanding answers what the local member of a group has.
 func (s *served) takeStanding(h header, body []byte) {
-	g := s.t.group((&bodyReader{body}).group())
+	g := s.t.local((&bodyReader{body}).member())
 	if g == nil {
 		_ = s.out.push(replyFrame(h.seq, statusNoGroup, nil)) // an error ends the connection elsewhere
 		return

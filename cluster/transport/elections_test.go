@@ -116,11 +116,11 @@ func TestAMemberSaysWhatItHas(t *testing.T) {
 	want := transport.Standing{Member: "b.7", Leads: true, Doubt: true, Term: 5, Index: 1 << 40, LastTerm: 4}
 	var knows atomic.Bool
 	x := newElectorate(t, transport.Elector{Standing: func() (transport.Standing, bool) { return want, knows.Load() }}, voter(raft.Voter))
-	if _, err := x.asks.AskStanding("b"); err == nil {
+	if _, err := x.asks.AskStanding("b", "b"); err == nil {
 		t.Error("it answers although it does not know")
 	}
 	knows.Store(true)
-	first, err := x.asks.AskStanding("b")
+	first, err := x.asks.AskStanding("b", "b")
 	must(t, err)
 	got := first
 	if got.Instance == 0 {
@@ -132,7 +132,7 @@ func TestAMemberSaysWhatItHas(t *testing.T) {
 	}
 	must(t, x.asked.Close())
 	until(t, "the group to be gone", func() bool {
-		_, err := x.asks.AskStanding("b")
+		_, err := x.asks.AskStanding("b", "b")
 		return err != nil
 	})
 }

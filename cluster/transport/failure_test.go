@@ -203,6 +203,7 @@ func TestHeartbeatsOfAWindowShareAFrame(t *testing.T) {
 			must(t, err)
 			gb, err := b.Group(id)
 			must(t, err)
+			gb.Bind(nil, "b", membersOf("a", "b"))
 			gb.SetHeartbeatHandler(func(rpc raft.RPC) { rpc.Respond(yes(rpc)) })
 			asked.Go(func() { // the first of a term goes to raft's main goroutine
 				rpc := <-gb.Consumer()

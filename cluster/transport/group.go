@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type Group struct {
 	closed bool
 	held   int64            // bytes of requests that are not answered
 	flows  map[string]*flow // by peer
-	acked  map[string]ackOf // by peer
+	acked  map[raft.ServerID]ackOf
 }
 
 // binding is what the owner of a group tells of it.
@@ -66,7 +67,7 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 		t: t, id: id, instance: rand.Uint64() | 1,
 		rpcs: make(chan raft.RPC, groupRequests), waiting: make(chan *inbound, groupRequests+2),
 		pulses: make(chan pulseIn, groupPulses), ending: make(chan struct{}),
-		flows: map[string]*flow{}, acked: map[string]ackOf{},
+		flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,6 +88,11 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 // another or is not yet added, is not asked to vote: a vote of who has lost the log is worth nothing.
 func (g *Group) Bind(journal Journal, self raft.ServerID, servers func() []raft.Server) {
 	g.bound.Store(&binding{journal, self, servers})
+	g.t.mu.Lock()
+	defer g.t.mu.Unlock()
+	if g.t.groups[g.id] == g {
+		g.t.member[g.id.address(self)] = g
+	}
 }
 
 // identify says which member of the group a node's request comes from, and whether this one may vote.
@@ -118,6 +124,7 @@ func (g *Group) Close() error {
 	g.mu.Unlock()
 	g.t.mu.Lock()
 	delete(g.t.groups, g.id)
+	maps.DeleteFunc(g.t.member, func(_ memberAddress, other *Group) bool { return other == g })
 	g.t.mu.Unlock()
 	close(g.ending)
 	g.running.Wait()
@@ -155,12 +162,12 @@ func (g *Group) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddr
 func (g *Group) SetHeartbeatHandler(f func(raft.RPC)) { g.heartbeat.Store(&f) }
 
 // RequestVote implements raft.Transport.
-func (g *Group) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (g *Group) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	var flags uint8
 	if args.LeadershipTransfer {
 		flags = flagTransfer
 	}
-	a, err := g.vote(target, kindVote, flags, args.Term, args.LastLogIndex, args.LastLogTerm)
+	a, err := g.vote(id, target, kindVote, flags, args.Term, args.LastLogIndex, args.LastLogTerm)
 	if err == nil {
 		*resp = raft.RequestVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
 	}
@@ -168,15 +175,15 @@ func (g *Group) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *ra
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (g *Group) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	a, err := g.vote(target, kindPreVote, 0, args.Term, args.LastLogIndex, args.LastLogTerm)
+func (g *Group) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	a, err := g.vote(id, target, kindPreVote, 0, args.Term, args.LastLogIndex, args.LastLogTerm)
 	if err == nil {
 		*resp = raft.RequestPreVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
 	}
 	return err
 }
 
-func (g *Group) vote(target raft.ServerAddress, kind frameKind, flags uint8, term, index, lastTerm uint64) (answer, error) {
+func (g *Group) vote(id raft.ServerID, target raft.ServerAddress, kind frameKind, flags uint8, term, index, lastTerm uint64) (answer, error) {
 	if !g.mayVote(index, lastTerm) {
 		return answer{}, nil // who may not vote for itself does not ask others to: nobody grants it
 	}
@@ -184,7 +191,13 @@ func (g *Group) vote(target raft.ServerAddress, kind frameKind, flags uint8, ter
 	if err != nil {
 		return answer{}, err
 	}
-	return s.request(kind, flags, putU64(putU64(putU64(append([]byte(nil), g.id[:]...), term), index), lastTerm))
+	return s.request(kind, flags, putU64(putU64(putU64(g.to(id), term), index), lastTerm))
+}
+
+// to begins the body of a request to a member.
+func (g *Group) to(id raft.ServerID) []byte {
+	member := g.id.address(id)
+	return member[:]
 }
 
 // header is that of a member's response.
@@ -193,36 +206,36 @@ func (g *Group) header(member raft.ServerAddress) raft.RPCHeader {
 }
 
 // TimeoutNow implements raft.Transport.
-func (g *Group) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, _ *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (g *Group) TimeoutNow(id raft.ServerID, target raft.ServerAddress, _ *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
 	s, err := g.session(target)
 	if err != nil {
 		return err
 	}
-	_, err = s.request(kindTimeout, 0, append([]byte(nil), g.id[:]...))
+	_, err = s.request(kindTimeout, 0, g.to(id))
 	resp.RPCHeader = g.header(target)
 	return err
 }
 
 // AppendEntries implements raft.Transport.
-func (g *Group) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (g *Group) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	s, err := g.session(target)
 	if err != nil {
 		return err
 	}
 	result := make(chan error, 1)
-	if err := g.sendAppend(s, args, resp, func(err error) { result <- err }); err != nil {
+	if err := g.sendAppend(s, id, args, resp, func(err error) { result <- err }); err != nil {
 		return err
 	}
 	return <-result
 }
 
 // InstallSnapshot implements raft.Transport.
-func (g *Group) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (g *Group) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	s, err := g.session(target)
 	if err != nil {
 		return err
 	}
-	a, err := g.sendSnapshot(s, args, data)
+	a, err := g.sendSnapshot(s, id, args, data)
 	if err == nil {
 		*resp = raft.InstallSnapshotResponse{RPCHeader: g.header(target), Term: a.term, Success: a.flags&flagSuccess != 0}
 	}
@@ -230,12 +243,12 @@ func (g *Group) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args
 }
 
 // AppendEntriesPipeline implements raft.Transport.
-func (g *Group) AppendEntriesPipeline(_ raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (g *Group) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	s, err := g.session(target)
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(g, s), nil
+	return newPipeline(g, s, id), nil
 }
 
 // storeMax raises v to at least n.

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"io"
 	"net"
@@ -28,9 +29,15 @@ func hello(lane byte, cluster, node string) []byte {
 	return frame(1, 0, append(b, node...))
 }
 
+// member is the address on the wire of node a's member of the group.
+func member() []byte {
+	sum := sha256.Sum256(append(group[:], "a"...))
+	return sum[:16:16]
+}
+
 // appendFrame is the first frame of an append to the group, of total bytes in all.
 func appendFrame(seq uint64, total uint32, first []byte) []byte {
-	b := append(make([]byte, 0, 52), group[:]...)
+	b := append(make([]byte, 0, 52), member()...)
 	for _, v := range []uint64{1, 0, 0, 0} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -78,7 +85,7 @@ func TestAPeerThatBreaksTheProtocolIsCutOff(t *testing.T) {
 		"half a pulse":                frame(4, 1, make([]byte, 39)),
 		"two with one number":         append(appendFrame(1, 2<<20, make([]byte, 1<<20)), appendFrame(1, 2<<20, make([]byte, 1<<20))...),
 		"a second hello":              hello(0, "test", "evil"),
-		"a bad configuration":         frame(10, 1, append(append(append([]byte(nil), group[:]...), make([]byte, 44)...), 0xc1, 0xff, 0xff)),
+		"a bad configuration":         frame(10, 1, append(append(append([]byte(nil), member()...), make([]byte, 44)...), 0xc1, 0xff, 0xff)),
 	} {
 		c := connect(t, n, "a", 1)
 		before := tr.Stats().Broken
@@ -133,15 +140,15 @@ func FuzzPeer(f *testing.F) {
 	}
 	f.Add(appendFrame(1, uint32(len(frames)), frames))
 	f.Add(append(appendFrame(1, 1<<20+10, make([]byte, 1<<20)), frame(6, 1, make([]byte, 10))...))
-	f.Add(frame(4, 0, append(make([]byte, 8), append(group[:], make([]byte, 16)...)...)))
-	f.Add(frame(7, 3, append(group[:], make([]byte, 24)...)))
-	snapshot := append(append([]byte(nil), group[:]...), make([]byte, 44)...)
+	f.Add(frame(4, 0, append(make([]byte, 8), append(member(), make([]byte, 16)...)...)))
+	f.Add(frame(7, 3, append(member(), make([]byte, 24)...)))
+	snapshot := append(append([]byte(nil), member()...), make([]byte, 44)...)
 	snapshot[16+32] = 4
 	f.Add(append(frame(10, 2, append(snapshot, raft.EncodeConfiguration(raft.Configuration{})...)), frame(11, 2, []byte("data"))...))
 	f.Add(frame(12, 1, make([]byte, 28)))
 	f.Add(frame(13, 1, make([]byte, 36)))
 	f.Add(frame(14, 1, make([]byte, 4)))
-	f.Add(append(frame(17, 1, group[:]), frame(16, 1, append([]byte{1, 0, 0, 0}, make([]byte, 40)...))...))
+	f.Add(append(frame(17, 1, member()), frame(16, 1, append([]byte{1, 0, 0, 0}, make([]byte, 40)...))...))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		n := newPipes()
 		tr := n.node(t, "a", transport.Options{Timeout: 200 * time.Millisecond})

@@ -18,6 +18,7 @@ const pipelineDone = 4 * flowRequests
 type pipeline struct {
 	g    *Group
 	s    *session
+	to   raft.ServerID
 	done chan raft.AppendFuture
 	end  chan struct{} // closed by Close
 
@@ -29,8 +30,8 @@ type pipeline struct {
 
 var _ raft.AppendPipeline = (*pipeline)(nil)
 
-func newPipeline(g *Group, s *session) *pipeline {
-	return &pipeline{g: g, s: s, done: make(chan raft.AppendFuture, pipelineDone+1), end: make(chan struct{})}
+func newPipeline(g *Group, s *session, to raft.ServerID) *pipeline {
+	return &pipeline{g: g, s: s, to: to, done: make(chan raft.AppendFuture, pipelineDone+1), end: make(chan struct{})}
 }
 
 // AppendEntries implements raft.AppendPipeline. It waits while there is no room, but not for longer than the time-out.
@@ -44,7 +45,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 		close(f.ended)
 		p.leave(f)
 	}
-	if err := p.g.sendAppend(p.s, args, resp, ended); err != nil {
+	if err := p.g.sendAppend(p.s, p.to, args, resp, ended); err != nil {
 		ended(err)
 	}
 	if err := p.failure(); err != nil { // it may have been this one

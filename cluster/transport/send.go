@@ -58,14 +58,14 @@ func (g *Group) enter(p *peer, n int) (leave func(), err error) {
 	return func() { p.window.Release(own); f.bytes.Release(own); f.requests.Release(1) }, nil
 }
 
-// ackOf is what a peer acknowledged last.
+// ackOf is what a member acknowledged last.
 type ackOf struct{ term, prev, prevTerm, commit, instance uint64 }
 
-// acknowledged returns the peer's instance of the group if the last thing that it acknowledged is what args says.
-func (g *Group) acknowledged(peer string, args *raft.AppendEntriesRequest) uint64 {
+// acknowledged returns the instance of a member's group if the last thing that it acknowledged is what args says.
+func (g *Group) acknowledged(member raft.ServerID, args *raft.AppendEntriesRequest) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	a := g.acked[peer]
+	a := g.acked[member]
 	if len(args.Entries) == 0 && a == (ackOf{args.Term, args.PrevLogEntry, args.PrevLogTerm, args.LeaderCommitIndex, a.instance}) {
 		return a.instance
 	}
@@ -74,10 +74,10 @@ func (g *Group) acknowledged(peer string, args *raft.AppendEntriesRequest) uint6
 
 // Acked returns the entry up to which a member had acknowledged this one's log when it last answered, while this one has
 // led without a break.
-func (g *Group) Acked(node string) (index uint64, ok bool) {
+func (g *Group) Acked(member raft.ServerID) (index uint64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	a, ok := g.acked[node]
+	a, ok := g.acked[member]
 	return a.prev, ok
 }
 
@@ -85,6 +85,7 @@ func (g *Group) Acked(node string) (index uint64, ok bool) {
 type appending struct {
 	g    *Group
 	s    *session
+	to   raft.ServerID
 	args *raft.AppendEntriesRequest
 	resp *raft.AppendEntriesResponse
 
@@ -97,17 +98,17 @@ type appending struct {
 
 // sendAppend sends an AppendEntries and returns when all of it is queued. If it returns nil, ended is called once with
 // the outcome, maybe before; resp is filled then, and says no after an error.
-func (g *Group) sendAppend(s *session, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, ended func(error)) error {
+func (g *Group) sendAppend(s *session, to raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, ended func(error)) error {
 	g.leader.Store(nil) // who sends entries leads
-	a := &appending{g: g, s: s, args: args, resp: resp, left: 1, ended: ended}
-	instance := g.acknowledged(s.peer.id, args)
+	a := &appending{g: g, s: s, to: to, args: args, resp: resp, left: 1, ended: ended}
+	instance := g.acknowledged(to, args)
 	if isHeartbeat(args) || instance != 0 {
 		if instance != 0 {
 			g.t.stats.folded.Add(1)
 		}
-		return s.pulse(g.id, args.Term, instance, func(got answer, err error) {
+		return s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
 			if got.status == statusOther { // it was opened anew, and has to be told everything
-				g.forget(s.peer.id)
+				g.forget(to)
 			}
 			a.finish(got, err)
 		})
@@ -120,10 +121,10 @@ func isHeartbeat(a *raft.AppendEntriesRequest) bool {
 	return a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 && a.LeaderCommitIndex == 0
 }
 
-func (g *Group) forget(peer string) {
+func (g *Group) forget(member raft.ServerID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.acked, peer)
+	delete(g.acked, member)
 }
 
 // sendAll sends the entries in requests of about chunkBytes, each of which is complete: the entry before it is the last
@@ -203,7 +204,7 @@ func (a *appending) send(prev, prevTerm uint64, frames *storage.Frames) error {
 		leave()
 		return err
 	}
-	fixed := append(make([]byte, 0, appendBytes), g.id[:]...)
+	fixed := append(make([]byte, 0, appendBytes), g.to(a.to)...)
 	fixed = putU64(putU64(putU64(putU64(fixed, a.args.Term), prev), prevTerm), a.args.LeaderCommitIndex)
 	out := &outgoing{
 		lane: g.id, header: header{kind: kindAppend, seq: seq}, fixed: putU32(fixed, uint32(frames.Bytes)), pieces: frames.Pieces,
@@ -245,14 +246,14 @@ func (a *appending) finish(got answer, err error) {
 			Success: success, NoRetryBackoff: got.flags&flagNoBackoff != 0,
 		}
 		if success {
-			a.g.note(a.s.peer.id, a.args, got.instance)
+			a.g.note(a.to, a.args, got.instance)
 		}
 	}
 	ended(err)
 }
 
-// note keeps what a peer acknowledged.
-func (g *Group) note(peer string, args *raft.AppendEntriesRequest, instance uint64) {
+// note keeps what a member acknowledged.
+func (g *Group) note(member raft.ServerID, args *raft.AppendEntriesRequest, instance uint64) {
 	if isHeartbeat(args) {
 		return
 	}
@@ -262,5 +263,5 @@ func (g *Group) note(peer string, args *raft.AppendEntriesRequest, instance uint
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.acked[peer] = k
+	g.acked[member] = k
 }

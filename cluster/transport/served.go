@@ -40,11 +40,11 @@ type served struct {
 
 // partial is an append whose frames have not all come.
 type partial struct {
-	group GroupID
-	req   raft.AppendEntriesRequest
-	buf   *[]byte // nil: there is no room, what comes is thrown away
-	got   int
-	total int
+	member memberAddress
+	req    raft.AppendEntriesRequest
+	buf    *[]byte // nil: there is no room, what comes is thrown away
+	got    int
+	total  int
 }
 
 func newServed(t *Transport, h hello, conn net.Conn) *served {
@@ -156,8 +156,8 @@ func (s *served) take(h header, body []byte) error {
 
 // takeTimeout has the member here stand for election, unless it may not.
 func (s *served) takeTimeout(h header, body []byte) {
-	id := (&bodyReader{body}).group()
-	if g := s.t.group(id); g != nil && !g.mayStand() {
+	id := (&bodyReader{body}).member()
+	if g := s.t.local(id); g != nil && !g.mayStand() {
 		s.answer(h.seq, answer{status: statusFailed, text: "this member has no vote, or may not vote now"})
 		return
 	}
@@ -167,9 +167,9 @@ func (s *served) takeTimeout(h header, body []byte) {
 // takeVote gives raft a request for a vote, unless the member here is none of those that count, or may not vote so.
 func (s *served) takeVote(h header, body []byte) {
 	r := bodyReader{body}
-	id := r.group()
+	id := r.member()
 	term, index, lastTerm := r.u64(), r.u64(), r.u64()
-	g := s.t.group(id)
+	g := s.t.local(id)
 	if g == nil {
 		s.answer(h.seq, answer{status: statusNoGroup})
 		return
@@ -191,9 +191,9 @@ func (s *served) takeVote(h header, body []byte) {
 }
 
 // deliver gives a request to its group, or answers why it cannot.
-func (s *served) deliver(id GroupID, in *inbound) bool {
+func (s *served) deliver(id memberAddress, in *inbound) bool {
 	got := statusNoGroup
-	if g := s.t.group(id); g != nil {
+	if g := s.t.local(id); g != nil {
 		got = g.deliver(in)
 	}
 	if got == statusOK {
@@ -217,7 +217,7 @@ func (s *served) takePulses(body []byte) error {
 	}
 	for r := (bodyReader{body}); len(r.b) > 0; {
 		p := pulseIn{from: s, seq: r.u64()}
-		g := s.t.group(r.group())
+		g := s.t.local(r.member())
 		p.term, p.instance = r.u64(), r.u64()
 		got := statusNoGroup
 		if g != nil {
@@ -237,7 +237,7 @@ func (s *served) takeAppend(h header, r *bufio.Reader) error {
 		return err
 	}
 	b := bodyReader{fixed[:]}
-	p := &partial{group: b.group()}
+	p := &partial{member: b.member()}
 	p.req = raft.AppendEntriesRequest{
 		RPCHeader: s.header(), Term: b.u64(),
 		PrevLogEntry: b.u64(), PrevLogTerm: b.u64(), LeaderCommitIndex: b.u64(),
@@ -310,12 +310,12 @@ func (s *served) deliverAppend(seq uint64, p *partial) {
 		in.free(s.t)
 		return
 	}
-	s.deliver(p.group, in)
+	s.deliver(p.member, in)
 }
 
 // unpack makes entries of the frames.
 func (s *served) unpack(p *partial) answer {
-	g := s.t.group(p.group)
+	g := s.t.local(p.member)
 	if g == nil {
 		return answer{status: statusNoGroup}
 	}

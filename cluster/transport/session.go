@@ -86,14 +86,14 @@ func (s *session) request(kind frameKind, flags uint8, body []byte) (answer, err
 
 // pulse sends a heartbeat with the others of its window. instance is that of the group which acknowledged what the
 // heartbeat stands for, 0 if it stands for itself.
-func (s *session) pulse(g GroupID, term, instance uint64, done func(answer, error)) error {
+func (s *session) pulse(to memberAddress, term, instance uint64, done func(answer, error)) error {
 	seq, err := s.open(&call{done: done}, s.peer.t.o.Timeout)
 	if err != nil {
 		return err
 	}
 	s.peer.t.stats.pulses.Add(1)
 	err = s.pulses.add(func(b []byte) []byte {
-		return putU64(putU64(append(putU64(b, seq), g[:]...), term), instance)
+		return putU64(putU64(append(putU64(b, seq), to[:]...), term), instance)
 	})
 	if err != nil {
 		s.finish(seq, answer{}, err)

@@ -21,7 +21,7 @@ const (
 )
 
 // sendSnapshot sends a snapshot as fast as the peer reads it, and waits until it is restored there.
-func (g *Group) sendSnapshot(s *session, args *raft.InstallSnapshotRequest, data io.Reader) (answer, error) {
+func (g *Group) sendSnapshot(s *session, to raft.ServerID, args *raft.InstallSnapshotRequest, data io.Reader) (answer, error) {
 	if len(args.Configuration) > maxConfiguration || args.Size < 0 {
 		return answer{}, fmt.Errorf("snapshot of %d bytes with a configuration of %d", args.Size, len(args.Configuration))
 	}
@@ -36,7 +36,7 @@ func (g *Group) sendSnapshot(s *session, args *raft.InstallSnapshotRequest, data
 	if err != nil {
 		return answer{}, err
 	}
-	if err := g.streamSnapshot(s, seq, args, data, c, early, patience); err != nil {
+	if err := g.streamSnapshot(s, to, seq, args, data, c, early, patience); err != nil {
 		// Raft does nothing there until it knows that no more comes. If this cannot be said, the connection has ended.
 		_ = s.bulk.push(&outgoing{lane: g.id, header: header{kind: kindData, seq: seq}})
 		s.finish(seq, answer{}, err)
@@ -73,8 +73,8 @@ func (c *credit) take(n int) bool {
 	return true
 }
 
-func (g *Group) streamSnapshot(s *session, seq uint64, args *raft.InstallSnapshotRequest, data io.Reader, c *credit, early chan struct{}, patience time.Duration) error {
-	b := append(make([]byte, 0, snapshotBytes+len(args.Configuration)), g.id[:]...)
+func (g *Group) streamSnapshot(s *session, to raft.ServerID, seq uint64, args *raft.InstallSnapshotRequest, data io.Reader, c *credit, early chan struct{}, patience time.Duration) error {
+	b := append(make([]byte, 0, snapshotBytes+len(args.Configuration)), g.to(to)...)
 	for _, v := range []uint64{args.Term, args.LastLogIndex, args.LastLogTerm, args.ConfigurationIndex, uint64(args.Size)} {
 		b = putU64(b, v)
 	}
@@ -123,7 +123,7 @@ type stream struct {
 
 func (s *served) takeSnapshot(h header, body []byte) error {
 	r := bodyReader{body}
-	group := r.group()
+	member := r.member()
 	req := &raft.InstallSnapshotRequest{
 		RPCHeader: s.header(), Term: r.u64(), LastLogIndex: r.u64(), LastLogTerm: r.u64(),
 		ConfigurationIndex: r.u64(), Size: int64(r.u64()), SnapshotVersion: raft.SnapshotVersion(r.u32()),
@@ -142,7 +142,7 @@ func (s *served) takeSnapshot(h header, body []byte) error {
 		return nil
 	}
 	st := &stream{s: s, seq: h.seq, size: req.Size, patience: restoreTimes * s.t.o.Timeout, wake: make(chan struct{}, 1)}
-	if s.deliver(group, &inbound{from: s, seq: h.seq, command: req, stream: st, held: snapshotWindow}) && req.Size > 0 {
+	if s.deliver(member, &inbound{from: s, seq: h.seq, command: req, stream: st, held: snapshotWindow}) && req.Size > 0 {
 		s.streams[h.seq] = st
 	}
 	return nil

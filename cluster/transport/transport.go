@@ -32,6 +32,7 @@ type Transport struct {
 	mu     sync.Mutex // guards all below
 	peers  map[string]*peer
 	groups map[GroupID]*Group
+	member map[memberAddress]*Group // those that are bound
 	served map[servedKey]*served
 	closed bool
 }
@@ -51,7 +52,7 @@ func Open(o Options) (*Transport, error) {
 	t := &Transport{
 		o: o, budget: budget{limit: o.ReceiveBytes}, greeting: make(chan struct{}, maxGreeting),
 		strange: make(chan struct{}, strangersAtOnce), watchers: make(chan struct{}, observersAtOnce), instance: rand.Uint64() | 1,
-		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, served: map[servedKey]*served{},
+		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, member: map[memberAddress]*Group{}, served: map[servedKey]*served{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.running.Go(t.accept)
@@ -133,10 +134,11 @@ func (t *Transport) peerList() []*peer {
 	return slices.Collect(maps.Values(t.peers))
 }
 
-func (t *Transport) group(id GroupID) *Group {
+// local returns the group whose local member has an address, nil if there is none.
+func (t *Transport) local(member memberAddress) *Group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.groups[id]
+	return t.member[member]
 }
 
 // accept takes connections until the listener is closed.

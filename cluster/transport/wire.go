@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/hashicorp/raft"
 )
 
 const (
@@ -29,20 +32,20 @@ const (
 	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node, each with its length u8 before it
 	kindWelcome                       // version u16 · node
 	kindRefusal                       // text
-	kindPulses                        // of a request each: sequence u64 · group 16 · term u64 · instance u64
-	kindAppend                        // group 16 · term u64 · previous index u64 · its term u64 · commit u64 · length of the frames u32 · frames
+	kindPulses                        // of a request each: sequence u64 · member 16 · term u64 · instance u64
+	kindAppend                        // member 16 · term u64 · previous index u64 · its term u64 · commit u64 · length of the frames u32 · frames
 	kindMore                          // more frames of an append
-	kindVote                          // group 16 · term u64 · last index u64 · its term u64; flagTransfer
+	kindVote                          // member 16 · term u64 · last index u64 · its term u64; flagTransfer
 	kindPreVote                       // the same
-	kindTimeout                       // group 16
-	kindSnapshot                      // group 16 · term u64 · last index u64 · its term u64 · configuration's index u64 · size u64 · version u32 · configuration
+	kindTimeout                       // member 16
+	kindSnapshot                      // member 16 · term u64 · last index u64 · its term u64 · configuration's index u64 · size u64 · version u32 · configuration
 	kindData                          // bytes of a snapshot; none: it has no more
 	kindAnswer                        // status u8 · zero u24 · term u64 · last log u64 · instance u64 · text
 	kindBeats                         // answers to pulses: sequence u64 · status u8 · flags u8 · zero u16 · term u64 · last log u64 · instance u64
 	kindTaken                         // length u32 of the snapshot's bytes that were read
 	kindCall                          // kind u8 · zero u24 · time left in ms u32 · body
 	kindReply                         // status u8 · zero u24 · body
-	kindStanding                      // group 16: what has the member there? The reply's body: flags u8 (1 leads, 2 in doubt) · instance u64 · term u64 · last index u64 · its term u64 · the member's name with its length u8 before it
+	kindStanding                      // member 16: what has the member there? The reply's body: flags u8 (1 leads, 2 in doubt) · instance u64 · term u64 · last index u64 · its term u64 · the member's name with its length u8 before it
 )
 
 // Flags of frames. On answers they say what raft's response does.
@@ -81,6 +84,16 @@ func (s status) String() string {
 
 // GroupID names a group in all nodes of the cluster.
 type GroupID [16]byte
+
+// memberAddress names one member of a group, on the wire.
+type memberAddress [16]byte
+
+// address is that of a group's member. A node may have one copy after the other, which are different members: what one of
+// them is sent is never answered, or acknowledged, by another one.
+func (g GroupID) address(member raft.ServerID) memberAddress {
+	sum := sha256.Sum256(append(g[:], member...))
+	return memberAddress(sum[:16])
+}
 
 const (
 	helloBytes    = 1 + 2 + 8
@@ -172,10 +185,10 @@ func (r *bodyReader) u64() uint64 {
 	return v
 }
 
-func (r *bodyReader) group() (g GroupID) {
-	copy(g[:], r.b)
+func (r *bodyReader) member() (m memberAddress) {
+	copy(m[:], r.b)
 	r.b = r.b[16:]
-	return g
+	return m
 }
 
 // name reads a text with its length before it; ok is false if it runs over the end.
