@@ -62,11 +62,17 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	if r := all.Journals[0].Replicas[i]; r.State != cluster.ReplicaDown {
 		t.Errorf("of the dead node's copy it says %+v", r)
 	}
-	for _, n := range c.Nodes() {
-		if f := n.Figures(); f.NodesDown != 1 || f.Led+f.UnderReplicated > 2 {
-			t.Errorf("node %d counts %+v", n.ID(), f)
+	c.Until("the nodes to count it too", func() bool {
+		var led, lacking int
+		for _, n := range c.Nodes() {
+			f := n.Figures()
+			if f.Nodes != 3 || f.NodesDown != 1 || f.Leaderless != 0 || f.Copies != 1 {
+				return false
+			}
+			led, lacking = led+f.Led, lacking+f.UnderReplicated
 		}
-	}
+		return led == 1 && lacking == 1
+	})
 	c.Restart(dead)
 	quiet(t, c)
 }
@@ -253,13 +259,11 @@ func TestANodeHandsOverWhatItLeads(t *testing.T) {
 	}
 	quiet(t, c)
 	for _, n := range c.Nodes() {
-		n.HandOver(t.Context())
-		if f := n.Figures(); f.Led != 0 {
-			t.Errorf("node %d still leads %d journals", n.ID(), f.Led)
-		}
-		if _, leads := n.Coordinator(); leads {
-			t.Errorf("node %d still leads the metadata", n.ID())
-		}
+		c.Until("the node to lead nothing", func() bool { // on a slow machine the new leaders may lose an election yet
+			n.HandOver(t.Context())
+			_, leads := n.Coordinator()
+			return n.Figures().Led == 0 && !leads
+		})
 		place := c.Place(n.ID())
 		c.Stop(place)
 		for i := range 5 {
