@@ -40,6 +40,7 @@ type machine struct {
 	p        *process   // nil: none
 	ending   *process   // the one that was told to end in order
 	boots    int        // how often it got power
+	born     int        // how often its disk was replaced: the copies on it are other members each time
 	rotten   []int64    // journal positions at which bits of its disk were flipped
 	hopeless bool       // what is damaged is not in a sealed segment: the copy has to be replaced
 	out      bool       // it is no member of the groups any more
@@ -112,6 +113,16 @@ func (m *machine) end() *process {
 	p := m.p
 	m.p = nil
 	return p
+}
+
+// serverID is the name of the machine's copies in their groups.
+func (m *machine) serverID() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.born == 0 {
+		return m.id
+	}
+	return fmt.Sprint(m.id, ".", m.born)
 }
 
 // kill ends the process as kill -9 does: what it wrote stays in the system's cache.
@@ -278,7 +289,7 @@ func (m *machine) judge(err error) {
 func (p *process) options(dir string, group transport.GroupID) (cluster.GroupOptions, error) {
 	w := p.m.w
 	o := cluster.GroupOptions{
-		Dir: dir, ID: p.m.id, Timeout: w.s.timeout, RetainEvery: 2 * time.Second, Logger: p.logger(),
+		Dir: dir, ID: p.m.serverID(), Timeout: w.s.timeout, RetainEvery: 2 * time.Second, Logger: p.logger(),
 		Journal: storage.Options{FS: p.mount, Boot: fmt.Sprint(p.m.id, p.boot), SegmentBytes: w.s.segment, Mode: w.s.mode, Retention: storage.Retention{Bytes: w.s.retention}},
 	}
 	if p.m.founder {

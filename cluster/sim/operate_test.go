@@ -119,9 +119,9 @@ func (w *world) exchange(gone, spare *machine) {
 	spare.renew()
 	spare.on()
 	steps := []func(g administered) error{
-		func(g administered) error { return g.AddNonvoter(spare.id, spare.id, patience) },
-		func(g administered) error { return g.AddVoter(spare.id, spare.id, patience) },
-		func(g administered) error { return g.RemoveMember(gone.id, patience) },
+		func(g administered) error { return g.AddNonvoter(spare.serverID(), spare.id, patience) },
+		func(g administered) error { return g.AddVoter(spare.serverID(), spare.id, patience) },
+		func(g administered) error { return g.RemoveMember(gone.serverID(), patience) },
 	}
 	for i, step := range steps {
 		for _, name := range w.s.names() {
@@ -162,6 +162,7 @@ func (m *machine) renew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.founder, m.rotten, m.hopeless, m.out, m.joined = false, nil, false, false, true
+	m.born++
 }
 
 // caughtUp says whether a machine has about what the leaders have.
@@ -217,7 +218,7 @@ func (m *machine) isMember() bool {
 // replace gives a member a new disk: it is taken out, emptied and added again.
 func (w *world) replace(m *machine) {
 	for _, name := range w.s.names() {
-		if !w.insist(name, func(g administered) error { return g.RemoveMember(m.id, patience) }) {
+		if !w.insist(name, func(g administered) error { return g.RemoveMember(m.serverID(), patience) }) {
 			w.violated("%s, whose disk is damaged, cannot be taken out of the %s", m.id, name)
 			return
 		}
@@ -226,7 +227,7 @@ func (w *world) replace(m *machine) {
 	m.renew()
 	m.on()
 	for _, name := range w.s.names() {
-		if !w.insist(name, func(g administered) error { return g.AddVoter(m.id, m.id, patience) }) {
+		if !w.insist(name, func(g administered) error { return g.AddVoter(m.serverID(), m.id, patience) }) {
 			w.violated("%s cannot be added to the %s again", m.id, name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ type wire struct {
 	once      sync.Once
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	journal   atomic.Pointer[transport.Journal]
+	isMember  atomic.Value // func() bool: it is in its own configuration
 	elector   atomic.Pointer[transport.Elector]
 	instance  uint64
 	term      atomic.Uint64 // the highest that raft has answered with
@@ -137,15 +139,22 @@ func (n *network) at(id, group string) *wire {
 }
 
 // Bind is called by the group.
-func (w *wire) Bind(j transport.Journal, _ raft.ServerID, _ func() []raft.Server) {
+func (w *wire) Bind(j transport.Journal, self raft.ServerID, servers func() []raft.Server) {
+	w.isMember.Store(func() bool {
+		return slices.ContainsFunc(servers(), func(s raft.Server) bool { return s.ID == self })
+	})
 	w.journal.Store(&j)
 }
 
 // Elect is called by the group.
 func (w *wire) Elect(e transport.Elector) { w.elector.Store(&e) }
 
-// mayVote says whether the member may vote for one whose log ends so.
+// mayVote says whether the member may vote for one whose log ends so. One that is not in its own configuration may not: it
+// may have taken the place of one that had acknowledged something.
 func (w *wire) mayVote(index, term uint64) bool {
+	if is, ok := w.isMember.Load().(func() bool); !ok || !is() {
+		return false
+	}
 	e := w.elector.Load()
 	return e == nil || e.MayVote(index, term)
 }
