@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/daybook-data/daybook/storage"
 )
 
 // ErrObserver refuses what would change a copy.
@@ -90,7 +92,10 @@ func observerMay(c command) error {
 
 // openMirror opens an observer's copy of a journal.
 func (n *Node) openMirror(h *journalHandle) (*Group, error) {
-	return n.openJournalBy(h, OpenMirror, func(*GroupOptions) error { return nil })
+	return n.openJournalBy(h, OpenMirror, func(o *GroupOptions) error {
+		o.Journal.OnDamage = func(*storage.DamageError) { n.observer.ring() }
+		return nil
+	})
 }
 
 // retentionHere translates a stream's retention for this node.

@@ -19,6 +19,9 @@ import (
 // describeEvery is how often what an observer is to know is looked at where nothing tells of a change: users and ACLs.
 const describeEvery = time.Second
 
+// generationShift is how much of the number of an entry is the entry's, below the cluster's generation.
+const generationShift = 44
+
 // description is what an observer is told of the metadata.
 type description struct {
 	Cluster string `json:"cluster_id"`
@@ -88,7 +91,8 @@ func (s *source) describe() (*mirror.Description, error) {
 		return s.last, nil
 	}
 	d, at, mirrored := s.n.meta.describe()
-	applied := at
+	// A generation of the cluster that goes on without a majority of the one before may have fewer entries.
+	applied := s.n.file.get().Generation<<generationShift | at
 	if s.n.Observes() {
 		applied, d.Members = mirrored, nil
 	}
@@ -127,7 +131,7 @@ func (s *source) Ends() (all []mirror.End) {
 		if o := s.n.observer; o != nil {
 			o.addKnown(h.key(), &e, now)
 		} else if node := g.leaderNode(); node < 0 {
-			e.Lag = time.Since(g.raft.LastContact()).Round(time.Second)
+			e.Lag = s.n.unheard(g)
 		} else {
 			e.Leads = node == s.n.id
 		}
@@ -137,6 +141,15 @@ func (s *source) Ends() (all []mirror.End) {
 	defer s.mu.Unlock()
 	s.records = counted
 	return all
+}
+
+// unheard is for how long a replica that knows no leader has not heard of one.
+func (n *Node) unheard(g *Group) time.Duration {
+	at := g.raft.LastContact()
+	if at.Before(n.started) {
+		at = n.started
+	}
+	return time.Since(at).Round(time.Second)
 }
 
 func (s *source) end(h *journalHandle, g *Group, counted map[journalKey]countedTo) mirror.End {

@@ -30,6 +30,7 @@ type observer struct {
 	memory *mirror.Memory
 	began  time.Time
 	kick   chan struct{} // wakes assign
+	rot    chan struct{} // wakes mend; has room for one, as has kick
 
 	telling sync.Mutex // held while a description is taken over; before mu
 
@@ -47,7 +48,7 @@ func newObserver(n *Node) *observer {
 	setDuration(&o.Timeout, 5*time.Second)
 	return &observer{
 		n: n, o: o, logger: n.logger, memory: mirror.NewMemory(observerMemory), began: time.Now(),
-		kick: make(chan struct{}, 1), pullers: map[journalKey]*puller{}, floor: n.meta.Mirrored(),
+		kick: make(chan struct{}, 1), rot: make(chan struct{}, 1), pullers: map[journalKey]*puller{}, floor: n.meta.Mirrored(),
 	}
 }
 
@@ -83,6 +84,7 @@ func (o *observer) run() {
 	o.meet(ctx, o.n.file.get().Peers)
 	o.wait.Go(func() { o.followStreams(ctx) })
 	o.wait.Go(func() { o.serve(ctx) })
+	o.wait.Go(func() { o.mend(ctx) })
 	tick := time.NewTicker(roundEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {

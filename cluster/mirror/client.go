@@ -220,6 +220,25 @@ func (c *Client) Pull(k Key, after uint64, most int) *Pending {
 	return c.ask(kindPull, p.append(nil))
 }
 
+// Stretch fills buf with the bytes of a journal from a position on. They are not checked.
+func (c *Client) Stretch(ctx context.Context, k Key, position uint64, buf []byte) error {
+	for len(buf) > 0 {
+		p := pullRequest{k, position, min(len(buf), maxStretch)}
+		a, err := c.ask(kindStretch, p.append(nil)).wait(ctx)
+		if err != nil {
+			return err
+		}
+		if len(a.Body) != p.most {
+			a.Release()
+			return fmt.Errorf("%w: %d bytes for a stretch of %d", errProtocol, len(a.Body), p.most)
+		}
+		n := copy(buf, a.Body)
+		a.Release()
+		buf, position = buf[n:], position+uint64(n)
+	}
+	return nil
+}
+
 // Ends asks how far journals go, of which that has changed since it was asked last.
 func (c *Client) Ends(ctx context.Context) ([]End, error) {
 	a, err := c.ask(kindEnds, nil).wait(ctx)

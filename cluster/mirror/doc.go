@@ -13,6 +13,7 @@
 //   - pull: the frames of a journal behind a raft entry, as they lie on disk. It is answered when there are some that are
 //     committed. It names the place itself, so whoever is asked keeps nothing for the observer, and the next one can
 //     be asked of somebody else.
+//   - stretch: the bytes between two places of a journal, for a copy that has rotted.
 //   - cancel: the pull with that number is not wanted any more.
 //
 // # Bounds

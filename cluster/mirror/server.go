@@ -97,7 +97,7 @@ func (s *server) take(ctx context.Context, r *bufio.Reader, answering *sync.Wait
 	if _, err := io.ReadFull(r, body); err != nil {
 		return err
 	}
-	want := map[kind]int{kindDescribe: 40, kindPull: pullBytes}
+	want := map[kind]int{kindDescribe: 40, kindPull: pullBytes, kindStretch: pullBytes}
 	if len(body) != want[h.kind] {
 		return fmt.Errorf("%w: request of kind %d with %d bytes", errProtocol, h.kind, len(body))
 	}
@@ -148,6 +148,8 @@ func (s *server) answer(ctx context.Context, h header, body []byte) error {
 		s.endsMu.Lock()
 		defer s.endsMu.Unlock()
 		return s.reply(ctx, h, OK, s.changedEnds())
+	case kindStretch:
+		return s.stretch(ctx, h, parsePull(body))
 	default:
 		return s.pull(ctx, h, parsePull(body))
 	}
@@ -208,6 +210,31 @@ func (s *server) pull(ctx context.Context, h header, p pullRequest) error {
 		}
 	}
 	return s.sendFrames(ctx, h, j, p)
+}
+
+// stretch sends bytes of a journal; who gets them checks them.
+func (s *server) stretch(ctx context.Context, h header, p pullRequest) error {
+	j, ok := s.src.Journal(p.Key)
+	if !ok {
+		return s.reply(ctx, h, Absent, nil)
+	}
+	if p.most > maxStretch {
+		return fmt.Errorf("%w: a stretch of %d bytes", errProtocol, p.most)
+	}
+	if !s.enter(ctx) { // one at a time: each takes memory
+		return nil
+	}
+	buf := make([]byte, p.most)
+	committed, err := j.Stretch(p.after, buf)
+	if err == nil && committed {
+		defer s.leave()
+		return s.write(h, OK, [][]byte{buf})
+	}
+	s.leave()
+	if err == nil {
+		err = errors.New("not all of it is known to be committed")
+	}
+	return s.fail(ctx, h, err)
 }
 
 // sendFrames sends what there is when the connection can take it.

@@ -28,6 +28,7 @@ const (
 	kindEnds                     // nothing
 	kindPull                     // stream 16 · journal u32 · after u64 · at most u32
 	kindCancel                   // nothing; not answered
+	kindStretch                  // stream 16 · journal u32 · position u64 · length u32
 )
 
 // Status is how a request ended.
@@ -72,7 +73,9 @@ const (
 
 const (
 	endBytes  = 20 + 5*8 + 4
-	pullBytes = 20 + 8 + 4
+	pullBytes = 20 + 8 + 4 // of a stretch too
+	// maxStretch bounds the bytes of a stretch.
+	maxStretch = 1 << 20
 )
 
 type header struct {
@@ -95,7 +98,7 @@ func readHeader(r io.Reader, most uint32) (h header, err error) {
 		return h, err
 	}
 	h = header{binary.LittleEndian.Uint32(b[:]), kind(b[4]), Status(b[5]), binary.LittleEndian.Uint64(b[8:])}
-	if h.length > most || h.kind < kindDescribe || h.kind > kindCancel || b[6] != 0 || b[7] != 0 {
+	if h.length > most || h.kind < kindDescribe || h.kind > kindStretch || b[6] != 0 || b[7] != 0 {
 		return h, fmt.Errorf("%w: message of kind %d with %d bytes", errProtocol, h.kind, h.length)
 	}
 	return h, nil

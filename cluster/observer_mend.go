@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daybook-data/daybook/storage"
+)
+
+const (
+	// mendEvery is how soon a damaged copy that could not be mended is tried again.
+	mendEvery = 10 * time.Second
+	// mendWithin bounds what an upstream may take to give a stretch.
+	mendWithin = time.Minute
+)
+
+// ring says that damage was found in a copy.
+func (o *observer) ring() {
+	select {
+	case o.rot <- struct{}{}:
+	default:
+	}
+}
+
+// mend makes good what has rotted of the copies, from the upstreams, until ctx ends.
+func (o *observer) mend(ctx context.Context) {
+	told := notices{}
+	for {
+		select {
+		case <-o.rot:
+		case <-time.After(mendEvery):
+		case <-ctx.Done():
+			return
+		}
+		var all []*Group
+		keys := map[*Group]journalKey{}
+		o.n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+			all, keys[g] = append(all, g), h.key()
+		})
+		for _, g := range all {
+			for _, d := range g.journal.Damages() {
+				what := fmt.Sprint(keys[g], d.Position)
+				if told.fresh("found "+what, "it is") {
+					g.care.figures.Damaged.Add(1)
+					o.logger.Error("bytes of a copy are not what was written: they are not served, and mended from an upstream", "damage", d.Error())
+				}
+				err := o.mendFrom(ctx, g.journal, keys[g], d)
+				switch {
+				case err == nil:
+					g.care.figures.Mended.Add(1)
+					delete(told, "found "+what)
+					delete(told, "left "+what)
+				case ctx.Err() == nil && told.fresh("left "+what, err.Error()):
+					o.logger.Error("damaged bytes of a copy could not be mended yet; trying again", "damage", d.Error(), "error", err)
+				}
+			}
+		}
+	}
+}
+
+// mendFrom replaces a damaged stretch by the bytes that one of the upstreams has.
+func (o *observer) mendFrom(ctx context.Context, j *storage.Journal, k journalKey, d *storage.DamageError) error {
+	err := errors.New("no upstream that has the journal is connected")
+	for _, l := range o.linkList() {
+		_, client, _, ok := l.end(k)
+		if !ok {
+			continue
+		}
+		err = j.Mend(d.Position, func(position uint64, buf []byte) error {
+			ctx, cancel := context.WithTimeout(ctx, mendWithin)
+			defer cancel()
+			return client.Stretch(ctx, k.mirrored(), position, buf)
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
