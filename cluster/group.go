@@ -148,13 +148,17 @@ func (g *Group) Retain() (int, error) {
 	return g.journal.Retain()
 }
 
-// Close answers what is queued with ErrGroupClosed, waits for what is proposed, and closes the journal.
+// Close answers what is queued with ErrGroupClosed, waits for what is proposed, and closes the journal. What a leader cannot
+// get a majority to store, though it is heard, as with disks that are full or frames that are refused, has an unknown
+// outcome after two timeouts.
 func (g *Group) Close() error {
 	if !g.beginStop() {
 		<-g.done
 		return nil
 	}
+	giveUp := time.AfterFunc(2*g.o.Timeout, g.shutdown)
 	g.queue.close()
+	giveUp.Stop()
 	g.retaining.Wait()
 	return g.member.stop()
 }

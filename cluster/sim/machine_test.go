@@ -225,7 +225,15 @@ func (p *process) listen() error {
 	p.trans, err = transport.Open(transport.Options{
 		Cluster: "sim", Node: p.m.id, Listener: l, Silence: w.s.timeout, Timeout: w.s.timeout, Logger: p.logger(),
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
-			return w.net.dial(ctx, p.m.id, address)
+			if p.dead.Load() {
+				return nil, errKilled
+			}
+			c, err := w.net.dial(ctx, p.m.id, address)
+			if err == nil && p.dead.Load() {
+				c.(*conn).reset()
+				return nil, errKilled
+			}
+			return c, err
 		},
 	})
 	if err != nil {
