@@ -88,7 +88,6 @@ func (s *store) stopOn(err error) error {
 	return err
 }
 
-// GetLog implements raft.LogStore.
 // StoreLogs implements raft.LogStore.
 func (s *store) StoreLogs(logs []*raft.Log) error {
 	err := s.Journal.StoreLogs(logs)
@@ -107,6 +106,7 @@ func (s *store) Received(frames []byte, first uint64) ([]*raft.Log, error) {
 	return logs, err
 }
 
+// GetLog implements raft.LogStore.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	err := s.Journal.GetLog(index, l)
 	if err == raft.ErrLogNotFound {
