@@ -166,7 +166,7 @@ func (n *Node) Stop() error {
 	if n.Running() != nil {
 		return nil
 	}
-	if err := errors.Join(n.cmd.Process.Signal(syscall.SIGTERM), n.Resume()); err != nil {
+	if err := errors.Join(n.cmd.Process.Signal(syscall.SIGTERM), n.Resume()); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may end between the two
 		return err
 	}
 	select {
