@@ -13,8 +13,8 @@ import (
 func (s *Server) syncGroup(c *call, req *kmsg.SyncGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
 	g, err := s.memberGroup(c, req.Group)
-	if errors.Is(err, membership.ErrUnknownMember) {
-		err = membership.ErrRebalanceInProgress // it joined at a former coordinator, which did not keep the group
+	if errors.Is(err, membership.ErrUnknownMember) && len(s.node.Members()) > 1 {
+		err = membership.ErrRebalanceInProgress // it joined at another coordinator, which did not keep the group
 	}
 	if err != nil {
 		resp.ErrorCode = errorCode(err)

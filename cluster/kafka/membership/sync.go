@@ -39,8 +39,8 @@ func (g *Group) giveUpSync(id string, answer chan Synced) {
 func (g *Group) sync(s Sync, answer chan Synced) *Synced {
 	m, err := g.current(s.MemberID, s.InstanceID)
 	switch {
-	case errors.Is(err, ErrUnknownMember) && s.Generation > g.generation:
-		return &Synced{Err: g.another(s.Generation)} // it joined at a former coordinator
+	case errors.Is(err, ErrUnknownMember) && s.Generation > g.generation && g.kept:
+		return &Synced{Err: ErrRebalanceInProgress} // it joined at a former coordinator
 	case err != nil:
 		return &Synced{Err: err}
 	case s.Generation != g.generation:
