@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
@@ -226,25 +227,28 @@ func TestOffsetsOfADeletedStreamAreGone(t *testing.T) {
 
 func TestWaitingCommandsShareEntries(t *testing.T) {
 	m := newMeta()
-	entries, hold := 0, make(chan struct{})
+	entries, began, hold := 0, make(chan struct{}, 1), make(chan struct{})
 	p := newProposer(func(data []byte) (any, error) {
-		entries++
+		if entries++; entries == 1 {
+			began <- struct{}{}
+		}
 		<-hold
 		return m.Apply(&raft.Log{Data: data}), nil
 	}, func() *origin { return nil })
 	defer p.close()
 	const commits = 100
 	results := make(chan error, commits)
-	for i := range commits {
-		go func() {
-			_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{Group: "g", Offsets: []GroupOffset{{Offset: int64(i)}}}})
-			results <- err
-		}()
+	commit := func(i int64) {
+		_, err := p.propose(t.Context(), command{CommitOffsets: &commitOffsets{Group: "g", Offsets: []GroupOffset{{Offset: i}}}})
+		results <- err
 	}
-	for len(p.queue) < commits-1 { // all but the one on its way
-		if len(results) > 0 {
-			break
-		}
+	go commit(0)
+	<-began // the others wait for its entry
+	for i := range int64(commits - 1) {
+		go commit(i + 1)
+	}
+	for len(p.queue) < commits-1 {
+		time.Sleep(time.Millisecond)
 	}
 	close(hold)
 	for range commits {
