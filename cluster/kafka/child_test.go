@@ -3,7 +3,6 @@ package kafka_test
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/daybook-data/daybook/internal/services"
 )
 
 // child is a server in a process of its own.
@@ -29,21 +30,10 @@ type child struct {
 
 func newChild(t *testing.T) *child {
 	t.Helper()
-	c := &child{t: t, dir: t.TempDir(), addr: freeAddress(t)}
+	c := &child{t: t, dir: t.TempDir(), addr: services.AddressForTest(t)}
 	c.start()
 	c.cleanUp()
 	return c
-}
-
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (c *child) cleanUp() {

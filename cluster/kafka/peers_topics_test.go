@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/daybook-data/daybook/internal/services"
 )
 
 // processes starts a cluster of n nodes, each in a process of its own.
@@ -13,7 +15,7 @@ func processes(t *testing.T, n int) []*child {
 	var all []*child
 	var seeds []string
 	for i := range n {
-		c := &child{t: t, dir: t.TempDir(), addr: freeAddress(t), peer: freeAddress(t)}
+		c := &child{t: t, dir: t.TempDir(), addr: services.AddressForTest(t), peer: services.AddressForTest(t)}
 		if i > 0 {
 			c.join = all[0].peer
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os/exec"
 	"syscall"
@@ -56,7 +55,7 @@ func runOnBrokers(t *testing.T, broker string, seed uint64) {
 		waitForKill(t, s, w, rnd, kill)
 		w.Kill()
 	}
-	admin := freeAddress(t)
+	admin := services.AddressForTest(t)
 	w, err := binary.Run(file, "--http", admin)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +75,7 @@ func runOnBrokers(t *testing.T, broker string, seed uint64) {
 // address for Kafka clients.
 func startServer(t *testing.T) string {
 	t.Helper()
-	kafka, admin := freeAddress(t), freeAddress(t)
+	kafka, admin := services.AddressForTest(t), services.AddressForTest(t)
 	cmd := exec.Command(binaryPath, "server", "--data", t.TempDir(), "--kafka", kafka, "--http", admin)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -109,16 +108,6 @@ func startServer(t *testing.T) string {
 		t.Fatalf("the server does not get ready: %v", err)
 	}
 	return kafka
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // stateSinksCaughtUp returns an error unless status says that Elasticsearch and Redis have

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/internal/servers"
+	"github.com/daybook-data/daybook/internal/services"
 	"github.com/daybook-data/daybook/internal/shop"
 	"github.com/daybook-data/daybook/pipeline"
 )
@@ -68,7 +69,7 @@ func newEndToEnd(t *testing.T) *endToEnd {
 		t.Fatal(err)
 	}
 	for i := range e.workers {
-		e.admin[i] = freeAddress(t)
+		e.admin[i] = services.AddressForTest(t)
 		e.startWorker(i)
 	}
 	e.until("the snapshot at the sinks", func(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/node"
+	"github.com/daybook-data/daybook/internal/services"
 )
 
 // looked is a cluster of servers in this process, looked after as an operator does.
@@ -69,20 +69,9 @@ func lookAfter(t *testing.T, n int) *looked {
 	return l
 }
 
-// unused returns an address that nothing listens on.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func (l *looked) add() *lookedServer {
 	l.t.Helper()
-	s := &lookedServer{dir: filepath.Join(l.t.TempDir(), "data"), kafka: unused(l.t), cluster: unused(l.t), log: &buffer{}}
+	s := &lookedServer{dir: filepath.Join(l.t.TempDir(), "data"), kafka: services.AddressForTest(l.t), cluster: services.AddressForTest(l.t), log: &buffer{}}
 	l.servers = append(l.servers, s)
 	l.start(s)
 	l.until("node to be up", func() bool {

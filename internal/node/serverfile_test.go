@@ -29,6 +29,7 @@ import (
 
 	"github.com/daybook-data/daybook/configs"
 	"github.com/daybook-data/daybook/internal/node"
+	"github.com/daybook-data/daybook/internal/services"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -99,11 +100,11 @@ func startSecured(t *testing.T, host, more string) secured {
 	if err := os.WriteFile(password, []byte("pa:ss, wörd=\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(services.AddressForTest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := secured{addr: "127.0.0.1:" + port, ca: cert, http: freeAddress(t), log: &lockedBuffer{}}
+	s := secured{addr: "127.0.0.1:" + port, ca: cert, http: services.AddressForTest(t), log: &lockedBuffer{}}
 	file := filepath.Join(dir, "server.yaml")
 	text := fmt.Sprintf(`version: 1
 data: %[1]s/data
