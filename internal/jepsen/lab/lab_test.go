@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,10 +38,13 @@ func open(t *testing.T, machines int) *lab.Lab {
 	return l
 }
 
-// TestMain lets the test's own binary be the process on a machine: an echo server.
+// TestMain lets the test's own binary be the process on a machine: an echo server, or one that tells the time.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "echo" {
 		echo(os.Args[2])
+	}
+	if len(os.Args) == 3 && os.Args[1] == "time" {
+		tellTime(os.Args[2])
 	}
 	os.Exit(m.Run())
 }
@@ -60,6 +64,29 @@ func echo(address string) {
 			defer c.Close()
 			_, _ = io.Copy(c, c)
 		}()
+	}
+}
+
+// times is what a process takes for now.
+type times struct {
+	Day    time.Time     // its time of day
+	Passed time.Duration // since it started, by its monotonic clock
+}
+
+// tellTime answers each connection with the process's times.
+func tellTime(address string) {
+	began := time.Now()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		os.Exit(1)
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		_ = json.NewEncoder(c).Encode(times{time.Now(), time.Since(began)}) // who does not get it asks again
+		_ = c.Close()
 	}
 }
 

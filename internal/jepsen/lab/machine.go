@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,8 +28,9 @@ type Machine struct {
 	net    *os.File // its network namespace
 	log    string
 
-	mu        sync.Mutex // guards processes
+	mu        sync.Mutex // guards all below
 	processes []*Process
+	shift     time.Duration // of the clock
 }
 
 func newMachine(network *Network, number int, o Options) (*Machine, error) {
@@ -74,7 +76,7 @@ func (m *Machine) Address() netip.Addr { return address(m.number) }
 // Log is the file that takes what processes of the machine print.
 func (m *Machine) Log() string { return m.log }
 
-// Start starts a program on the machine. It ends with the lab at the latest.
+// Start starts a program on the machine, with the machine's clock. It ends with the lab at the latest.
 func (m *Machine) Start(path string, args ...string) (*Process, error) {
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -84,20 +86,66 @@ func (m *Machine) Start(path string, args ...string) (*Process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	// The kernel sends the death signal when the thread that started the process ends: the machine's, which lives as
-	// long as the lab.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := m.thread.do(cmd.Start); err != nil {
+	// long as the lab. The same thread traces it until its clock is there.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: true}
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err = m.thread.do(func() (err error) {
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if p.clock, err = giveClock(cmd.Process.Pid, m.shift); err != nil {
+			err = errors.Join(err, cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.processes = append(m.processes, p)
 	return p, nil
+}
+
+// giveClock replaces the clock of a process that stands before its first instruction, traced by this thread, and lets it
+// go.
+func giveClock(pid int, shift time.Duration) (*clock, error) {
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil {
+		return nil, fmt.Errorf("waiting for process %d to begin: %w", pid, err)
+	}
+	if !status.Stopped() {
+		return nil, fmt.Errorf("process %d does not stop at its beginning: status %#x", pid, status)
+	}
+	c, err := newClock(pid, shift)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.PtraceDetach(pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("letting process %d go: %w", pid, err), c.close())
+	}
+	return c, nil
+}
+
+// SetClock puts the machine's time of day ahead of this machine's, or behind it, for all processes that run on it and
+// those that will. Clocks that only measure what passes go on as they are.
+func (m *Machine) SetClock(ahead time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shift = ahead
+	var errs []error
+	for _, p := range m.processes {
+		errs = append(errs, p.clock.set(ahead))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("setting the clock of machine %d: %w", m.number, err)
+	}
+	return nil
 }
 
 // Output runs a program on the machine to its end and returns all it printed.
@@ -116,7 +164,7 @@ func (m *Machine) close() error {
 		errs = append(errs, m.Disk.Thaw())
 	}
 	for _, p := range m.processes {
-		errs = append(errs, p.Kill())
+		errs = append(errs, p.Kill(), p.clock.close())
 	}
 	m.thread.end()
 	if m.net != nil {

@@ -17,9 +17,10 @@ import (
 
 // A Process runs on a machine. Its methods are safe for concurrent use.
 type Process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process is gone; err is set before
-	err  error
+	cmd   *exec.Cmd
+	clock *clock
+	done  chan struct{} // closed when the process is gone; err is set before
+	err   error
 }
 
 // PID is the process's id.
