@@ -25,9 +25,9 @@ func (t *Transport) failover(node string) {
 	}
 	t.o.Logger.Warn("a node is dead: its groups elect other leaders", "node", node, "groups", len(orphans))
 	t.running.Go(func() {
-		for start := time.Now(); len(orphans) > 0; {
+		for start := t.now(); len(orphans) > 0; {
 			orphans = standFirst(orphans, start)
-			before, at := len(orphans), time.Now()
+			before, at := len(orphans), t.now()
 			select {
 			case <-t.ctx.Done():
 				return
@@ -35,9 +35,9 @@ func (t *Transport) failover(node string) {
 			}
 			orphans = slices.DeleteFunc(orphans, func(o orphan) bool { return !o.ledBy(node) }) // its vote is given, or more
 			// Where many stand at once, or the machine is busy, votes take their time: as long as some come, others will.
-			coming := len(orphans) < before && time.Since(start) < t.o.Timeout
+			coming := len(orphans) < before && t.passed(start) < t.o.Timeout
 			for i := range orphans {
-				if o := &orphans[i]; !coming && o.voted.Load() < at.UnixNano() {
+				if o := &orphans[i]; !coming && o.voted.Load() < at {
 					o.rank = max(0, o.rank-1)
 				}
 			}
@@ -65,9 +65,9 @@ func (t *Transport) orphans(node string) (all []orphan) {
 
 // standFirst has those stand that nobody comes before, or that had to refuse their vote to who did, as that has less; it
 // returns the others.
-func standFirst(orphans []orphan, since time.Time) []orphan {
+func standFirst(orphans []orphan, since moment) []orphan {
 	return slices.DeleteFunc(orphans, func(o orphan) bool {
-		first := o.rank == 0 || o.refused.Load() > since.UnixNano()
+		first := o.rank == 0 || o.refused.Load() > since
 		if first {
 			o.stand()
 		}

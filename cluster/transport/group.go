@@ -34,9 +34,9 @@ type Group struct {
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
 	elector   atomic.Pointer[Elector]
-	voted     atomic.Int64           // when a vote was last asked for, ns
-	refused   atomic.Int64           // when one was last refused, ns
-	since     atomic.Int64           // since when raft has been with the request it is at, ns; 0: it waits for one
+	voted     atomic.Int64           // the moment when a vote was last asked for
+	refused   atomic.Int64           // the moment when one was last refused
+	since     atomic.Int64           // the moment since when raft has been with the request it is at; 0: it waits for one
 	term      atomic.Uint64          // the highest that raft has answered with
 	leader    atomic.Pointer[string] // the node whose append was last accepted; nil: none, or it is this one
 

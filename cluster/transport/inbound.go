@@ -64,7 +64,7 @@ func (g *Group) deliver(in *inbound) status {
 		return statusBusy
 	}
 	if _, ok := in.command.(*raft.RequestVoteRequest); ok {
-		g.voted.Store(time.Now().UnixNano())
+		g.voted.Store(g.t.now())
 	}
 	g.held += in.held
 	g.rpcs <- rpc // nobody else sends, so there is room
@@ -82,7 +82,7 @@ func (g *Group) answers() {
 			g.abandon()
 			return
 		}
-		g.since.Store(time.Now().UnixNano())
+		g.since.Store(g.t.now())
 		select {
 		case resp := <-in.resp:
 			g.since.Store(0)
@@ -104,7 +104,7 @@ func (g *Group) Busy() time.Duration {
 	if since == 0 {
 		return 0
 	}
-	return time.Since(time.Unix(0, since))
+	return g.t.passed(since)
 }
 
 func (g *Group) release(in *inbound) {
@@ -146,7 +146,7 @@ func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
 		a.term, success = r.Term, r.Granted
 		append = r.Granted // it may lead soon, and die before it has sent anything
 		if !r.Granted {
-			g.refused.Store(time.Now().UnixNano())
+			g.refused.Store(g.t.now())
 		}
 	case *raft.RequestPreVoteResponse:
 		return answer{status: statusOK, instance: g.instance, term: r.Term, flags: flagIf(r.Granted)} // the term is not its own

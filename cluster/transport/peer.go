@@ -26,7 +26,7 @@ type peer struct {
 	t      *Transport
 	id     string
 	window *semaphore.Weighted
-	heard  atomic.Int64    // when the last bytes came, on whatever connection, ns; 0: never
+	heard  atomic.Int64    // the moment when the last bytes came, on whatever connection
 	moved  chan struct{}   // there is a reason to connect now
 	ctx    context.Context // ends when it is removed
 	remove context.CancelFunc
@@ -134,7 +134,7 @@ func (p *peer) dial() (*session, error) {
 	s.control = newOutbox(conns[laneControl], p.t.o.Timeout, &p.t.stats)
 	s.bulk = newOutbox(conns[laneBulk], p.t.o.Timeout, &p.t.stats)
 	s.pulses = newPulser(s.control, kindPulses, p.t.o.Window)
-	s.heard.Store(time.Now().UnixNano())
+	s.heard.Store(p.t.now())
 	return s, nil
 }
 
@@ -144,7 +144,7 @@ func (p *peer) up(s *session) {
 	p.sessions++
 	first := p.sessions == 1
 	p.mu.Unlock()
-	p.heard.Store(time.Now().UnixNano())
+	p.heard.Store(p.t.now())
 	if !first {
 		p.t.o.Logger.Info("a node can be reached again", "node", p.id)
 	}
@@ -177,7 +177,7 @@ func (p *peer) suspect(err error) {
 		return // it never was there, or is not to be
 	}
 	refused := errors.Is(err, syscall.ECONNREFUSED) && !p.t.serves(p.id)
-	silent := p.t.o.Silence >= 0 && time.Since(time.Unix(0, heard)) > p.t.o.Silence
+	silent := p.t.o.Silence >= 0 && p.t.passed(heard) > p.t.o.Silence
 	if !refused && !silent {
 		return
 	}
@@ -209,7 +209,7 @@ func (p *peer) stats() PeerStats {
 	session := p.session
 	p.mu.Unlock()
 	if heard := p.heard.Load(); heard > 0 {
-		s.Heard = time.Unix(0, heard)
+		s.Heard = p.t.at(heard)
 	}
 	if session != nil {
 		session.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/semaphore"
@@ -23,7 +22,7 @@ const (
 // flow is the room there is for a group's entries on the way to a peer.
 type flow struct {
 	bytes, requests *semaphore.Weighted
-	answered        atomic.Int64 // when the last answer came, ns: while there are any, a request further back is not late
+	answered        atomic.Int64 // the moment when the last answer came: while there are any, a request further back is not late
 }
 
 func (g *Group) flow(peer string) *flow {
@@ -194,7 +193,7 @@ func (a *appending) send(prev, prevTerm uint64, frames *storage.Frames) error {
 	f := g.flow(p.id)
 	seq, err := a.s.open(&call{flow: f, done: func(got answer, err error) {
 		if err == nil {
-			f.answered.Store(time.Now().UnixNano())
+			f.answered.Store(g.t.now())
 		}
 		leave()
 		a.finish(got, err)

@@ -27,7 +27,7 @@ type served struct {
 	t        *Transport
 	node     string
 	instance uint64          // of its process
-	heard    atomic.Int64    // when the last bytes came on this connection, ns
+	heard    atomic.Int64    // the moment when the last bytes came on this connection
 	ctx      context.Context // ends with the connection
 	cancel   context.CancelFunc
 	calls    chan struct{} // holds a token for each call that is being answered
@@ -50,7 +50,7 @@ type partial struct {
 func newServed(t *Transport, h hello, conn net.Conn) *served {
 	s := &served{t: t, node: h.node, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
 	s.ctx, s.cancel = context.WithCancel(t.ctx)
-	s.heard.Store(time.Now().UnixNano())
+	s.heard.Store(t.now())
 	s.out = newOutbox(conn, t.o.Timeout, &t.stats)
 	s.beats = newPulser(s.out, kindBeats, t.o.Window/5)
 	return s
@@ -107,7 +107,7 @@ func (s *served) read(r *bufio.Reader) error {
 }
 
 func (s *served) hear(n int) {
-	now := time.Now().UnixNano()
+	now := s.t.now()
 	s.heard.Store(now)
 	s.t.stats.bytesReceived.Add(uint64(n))
 	s.t.stats.framesReceived.Add(1)

@@ -20,7 +20,7 @@ type session struct {
 	control, bulk *outbox
 	readers       [2]*bufio.Reader
 	pulses        *pulser
-	heard         atomic.Int64 // when the last bytes came, ns
+	heard         atomic.Int64 // the moment when the last bytes came
 	ended         chan struct{}
 
 	mu    sync.Mutex // guards all below
@@ -178,7 +178,7 @@ func (s *session) sweep() {
 		}
 		now := time.Now()
 		s.expire(now)
-		if silent := now.Sub(time.Unix(0, s.heard.Load())); o.Silence > 0 && silent > o.Silence {
+		if silent := s.peer.t.passed(s.heard.Load()); o.Silence > 0 && silent > o.Silence {
 			s.end(fmt.Errorf("%w: silent for %v", ErrTimeout, silent.Round(time.Millisecond)))
 			return
 		}
@@ -194,7 +194,7 @@ func (s *session) expire(now time.Time) {
 	var late []*call
 	s.mu.Lock()
 	for seq, c := range s.calls {
-		if now.After(c.deadline) && (c.flow == nil || now.Sub(time.Unix(0, c.flow.answered.Load())) > s.peer.t.o.Timeout) {
+		if now.After(c.deadline) && (c.flow == nil || s.peer.t.passed(c.flow.answered.Load()) > s.peer.t.o.Timeout) {
 			delete(s.calls, seq)
 			late = append(late, c)
 		}
@@ -237,7 +237,7 @@ func (s *session) read(conn net.Conn, r *bufio.Reader) error {
 }
 
 func (s *session) hear(n int) {
-	now := time.Now().UnixNano()
+	now := s.peer.t.now()
 	s.heard.Store(now)
 	s.peer.heard.Store(now)
 	s.peer.t.stats.bytesReceived.Add(uint64(n))

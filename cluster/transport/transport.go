@@ -28,6 +28,7 @@ type Transport struct {
 	strange  chan struct{} // holds one for each stranger that is being answered
 	watchers chan struct{} // and one for each observer
 	instance uint64        // of this process
+	opened   time.Time     // where moments begin
 
 	mu     sync.Mutex // guards all below
 	peers  map[string]*peer
@@ -51,7 +52,7 @@ func Open(o Options) (*Transport, error) {
 	}
 	t := &Transport{
 		o: o, budget: budget{limit: o.ReceiveBytes}, greeting: make(chan struct{}, maxGreeting),
-		strange: make(chan struct{}, strangersAtOnce), watchers: make(chan struct{}, observersAtOnce), instance: rand.Uint64() | 1,
+		strange: make(chan struct{}, strangersAtOnce), watchers: make(chan struct{}, observersAtOnce), instance: rand.Uint64() | 1, opened: time.Now(),
 		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, member: map[memberAddress]*Group{}, served: map[servedKey]*served{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -222,7 +223,7 @@ func (t *Transport) doubled(h hello) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.served[servedKey{h.node, h.lane}]
-	return s != nil && s.instance != h.instance && time.Since(time.Unix(0, s.heard.Load())) < 3*t.o.every()
+	return s != nil && s.instance != h.instance && t.passed(s.heard.Load()) < 3*t.o.every()
 }
 
 // serves says whether there is a connection that a node opened.
