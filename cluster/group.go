@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -58,7 +59,7 @@ type GroupOptions struct {
 
 func (o GroupOptions) withDefaults() GroupOptions {
 	if o.ID == "" {
-		o.ID = nodeName(foundingNode)
+		o.ID = nodeName(metadata.FoundingNode)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second

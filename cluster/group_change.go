@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -28,8 +29,8 @@ func (m *member) DemoteVoter(id string, timeout time.Duration) error {
 }
 
 // hasVoter says whether a copy votes in the group.
-func (m *member) hasVoter(r Replica) bool {
-	return slices.ContainsFunc(m.servers(), func(s raft.Server) bool { return s.ID == r.serverID() && s.Suffrage == raft.Voter })
+func (m *member) hasVoter(r metadata.Replica) bool {
+	return slices.ContainsFunc(m.servers(), func(s raft.Server) bool { return s.ID == serverID(r) && s.Suffrage == raft.Voter })
 }
 
 // nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
@@ -55,11 +56,11 @@ func (m *member) acked(id raft.ServerID) (entry uint64, ok bool) {
 
 // handTo hands the lead to a copy that votes and has nearly everything. Raft would tell any other to stand too, which
 // ends this leader's term and gives no other.
-func (m *member) handTo(r Replica) error {
-	if !m.hasVoter(r) || !m.near(r.serverID()) {
+func (m *member) handTo(r metadata.Replica) error {
+	if !m.hasVoter(r) || !m.near(serverID(r)) {
 		return fmt.Errorf("the copy of node %d has no vote yet, or not all of the journal", r.Node)
 	}
-	return appendErr(m.await(m.raft.LeadershipTransferToServer(r.serverID(), raft.ServerAddress(nodeName(r.Node)))))
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(serverID(r), raft.ServerAddress(nodeName(r.Node)))))
 }
 
 // settled says whether the group's members are those of a committed entry.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -50,7 +51,7 @@ type answeredLink struct {
 // Answer answers a question of another copy of the journal.
 func (g *Group) Answer(question []byte) ([]byte, error) {
 	var q copyQuestion
-	if err := strictJSON(question, &q); err != nil {
+	if err := metadata.DecodeStrict(question, &q); err != nil {
 		return nil, err
 	}
 	a := copyAnswer{}
@@ -116,7 +117,7 @@ func ask(ctx context.Context, c Copies, node string, q copyQuestion) (a copyAnsw
 	if err != nil {
 		return a, err
 	}
-	return a, strictJSON(answered, &a)
+	return a, metadata.DecodeStrict(answered, &a)
 }
 
 // fetch gets bytes of the log from the copy on a node, and says whether they are committed there.

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"slices"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // The states of a replica.
@@ -18,9 +20,9 @@ const (
 
 // JournalStatus is a journal of a stream, with its replicas.
 type JournalStatus struct {
-	Stream   string   `json:"stream"`
-	StreamID StreamID `json:"stream_id"`
-	Journal  int32    `json:"journal"`
+	Stream   string            `json:"stream"`
+	StreamID metadata.StreamID `json:"stream_id"`
+	Journal  int32             `json:"journal"`
 	// Leader is the node that leads and serves it, -1 if none says so; Epoch is the highest that a copy knows.
 	Leader int32  `json:"leader"`
 	Epoch  uint64 `json:"epoch"`
@@ -48,9 +50,9 @@ type ReplicaStatus struct {
 // counts says whether the replica has everything, or nearly so.
 func (r *ReplicaStatus) counts() bool { return r.State == ReplicaLeads || r.State == ReplicaInSync }
 
-func (n *Node) journalStatus(s *Stream, journal int32, reports nodeReports) JournalStatus {
+func (n *Node) journalStatus(s *metadata.Stream, journal int32, reports nodeReports) JournalStatus {
 	key := journalKey{s.ID, journal}
-	wanted, leaving := s.replicas(journal), s.leaving(journal)
+	wanted, leaving := s.ReplicasOf(journal), s.LeavingOf(journal)
 	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: len(wanted), Moving: len(leaving) > 0}
 	var leader *CopyReport
 	for node, a := range reports {
@@ -74,7 +76,7 @@ func (n *Node) journalStatus(s *Stream, journal int32, reports nodeReports) Jour
 		j.Replicas = append(j.Replicas, status)
 	}
 	for _, r := range leaving {
-		if _, again := find(wanted, r.Node); again {
+		if _, again := metadata.FindReplica(wanted, r.Node); again {
 			continue // its node gets another copy
 		}
 		status := n.replicaStatus(r, key, leader, j.Leader, reports)
@@ -87,7 +89,7 @@ func (n *Node) journalStatus(s *Stream, journal int32, reports nodeReports) Jour
 }
 
 // replicaStatus judges a copy by what its node says of it and what its leader does.
-func (n *Node) replicaStatus(r Replica, key journalKey, leader *CopyReport, leads int32, reports nodeReports) ReplicaStatus {
+func (n *Node) replicaStatus(r metadata.Replica, key journalKey, leader *CopyReport, leads int32, reports nodeReports) ReplicaStatus {
 	s := ReplicaStatus{Node: r.Node, State: ReplicaUnknown, Entries: -1, Bytes: -1}
 	if a := reports[r.Node]; a != nil && a.copies[key] != nil {
 		s.Problem, s.Doubt = a.copies[key].Problem, a.copies[key].Doubt

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
 // ErrNoKeyIndex says that a stream keeps no index by key.
-var ErrNoKeyIndex = fmt.Errorf("the stream has no key index: set %s=true; records that are there are indexed as well", SettingKeyIndex)
+var ErrNoKeyIndex = fmt.Errorf("the stream has no key index: set %s=true; records that are there are indexed as well", metadata.SettingKeyIndex)
 
 // Order is the order in which a key's records are looked up.
 type Order bool
@@ -76,7 +77,7 @@ type finder struct {
 func (n *Node) finders(stream string, key []byte, order Order) (all []*finder, err error) {
 	s, ok := n.meta.Stream(stream)
 	if !ok {
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	}
 	l, err := n.live(s)
 	if err != nil {

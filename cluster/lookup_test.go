@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // keyedRecord is a batch of one record with a key.
@@ -54,14 +55,14 @@ func TestARecordIsFoundByItsKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := openNode(t, dir)
-	s := create(t, n, cluster.NewStream{Name: "orders", Partitions: 6, Journals: 3})
+	s := create(t, n, metadata.NewStream{Name: "orders", Partitions: 6, Journals: 3})
 	for i := range 30 { // partitions of a key change when a stream grows
 		appendKey(t, n, "orders", int32(i%6), fmt.Sprint("key-", i%2), fmt.Sprint("v", i))
 	}
 	if _, err := lookup(t, n, "orders", "key-1", cluster.OldestFirst); !errors.Is(err, cluster.ErrNoKeyIndex) {
 		t.Fatalf("without an index: %v, want ErrNoKeyIndex", err)
 	}
-	set := cluster.ConfigChange{Set: map[string]string{cluster.SettingKeyIndex: "true"}}
+	set := cluster.ConfigChange{Set: map[string]string{metadata.SettingKeyIndex: "true"}}
 	if err := n.ConfigureStream(t.Context(), s.ID, set); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestARecordIsFoundByItsKey(t *testing.T) {
 	}
 	n = openNode(t, dir)
 	check()
-	if _, err := lookup(t, n, "none", "k", cluster.OldestFirst); !errors.Is(err, cluster.ErrUnknownStream) {
+	if _, err := lookup(t, n, "none", "k", cluster.OldestFirst); !errors.Is(err, metadata.ErrUnknownStream) {
 		t.Errorf("a stream that is not: %v, want ErrUnknownStream", err)
 	}
 }

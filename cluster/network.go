@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"maps"
 	"net"
 	"strconv"
 	"time"
@@ -27,27 +26,6 @@ type Network struct {
 	// Timeout is raft's heartbeat and election timeout, and after how long without a word a node is taken for dead; 2 s if 0.
 	Timeout time.Duration
 }
-
-// Member is a node of the cluster, as the metadata knows it.
-type Member struct {
-	ID int32 `json:"id"`
-	// Address is where other nodes reach it; empty for a node without a network.
-	Address string `json:"address,omitempty"`
-	Rack    string `json:"rack,omitempty"`
-	// Listeners are the addresses for Kafka clients, by the listener's name.
-	Listeners map[string]string `json:"listeners,omitempty"`
-	// Leaving says that it is being emptied, to be taken out.
-	Leaving bool `json:"leaving,omitempty"`
-}
-
-// clone returns a copy that shares nothing.
-func (m Member) clone() Member {
-	m.Listeners = maps.Clone(m.Listeners)
-	return m
-}
-
-// foundingNode is the id of the node that founds a cluster, and of one that has no network.
-const foundingNode int32 = 1
 
 // nodeName is a node's id as raft and the transport write it.
 func nodeName(id int32) string { return strconv.Itoa(int(id)) }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -72,7 +73,7 @@ type Node struct {
 	opts        Options
 	logger      *slog.Logger
 	lock        io.Closer
-	meta        *Meta
+	meta        *metadata.State
 	metaGroup   *FSMGroup
 	proposer    *proposer
 	producerIDs producerIDs
@@ -106,7 +107,7 @@ type Node struct {
 
 	mu      sync.RWMutex
 	closed  bool
-	streams map[StreamID]*liveStream
+	streams map[metadata.StreamID]*liveStream
 }
 
 // Open opens the data directory and its metadata. Journals are opened when they
@@ -119,8 +120,8 @@ func Open(opts Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		opts: opts, logger: opts.Logger, meta: newMeta(),
-		streams: map[StreamID]*liveStream{},
+		opts: opts, logger: opts.Logger, meta: metadata.New(),
+		streams: map[metadata.StreamID]*liveStream{},
 		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
@@ -188,7 +189,7 @@ func (n *Node) runAlone() error {
 		return err
 	}
 	if n.meta.ClusterID() == "" {
-		if _, err := n.proposer.propose(n.ctx, command{Found: &found{ClusterID: newClusterID()}}); err != nil {
+		if _, err := n.proposer.propose(n.ctx, metadata.Command{Found: &metadata.Found{ClusterID: newClusterID()}}); err != nil {
 			return err
 		}
 	}
@@ -257,7 +258,7 @@ func (n *Node) Close() error {
 }
 
 // Meta returns the metadata, for reading.
-func (n *Node) Meta() *Meta { return n.meta }
+func (n *Node) Meta() *metadata.State { return n.meta }
 
 // ClusterID names the cluster for good.
 func (n *Node) ClusterID() string { return n.meta.ClusterID() }

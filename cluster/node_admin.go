@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 )
 
@@ -17,7 +18,7 @@ type transferCall struct {
 }
 
 // Transfer hands the lead of a journal to another one of its replicas, which must have nearly all of it.
-func (n *Node) Transfer(ctx context.Context, id StreamID, journal, to int32) error {
+func (n *Node) Transfer(ctx context.Context, id metadata.StreamID, journal, to int32) error {
 	c := transferCall{journalKey{id, journal}, to}
 	h, err := n.handleOf(c.journalKey)
 	if err != nil {
@@ -55,11 +56,11 @@ func (n *Node) transfer(c transferCall) error {
 	}
 	s, ok := n.meta.StreamByID(c.Stream)
 	if !ok {
-		return ErrUnknownStream
+		return metadata.ErrUnknownStream
 	}
-	r, ok := find(s.replicas(c.Journal), c.To)
-	if !ok || !g.near(r.serverID()) {
-		return fmt.Errorf("%w: node %d has not all of the journal", ErrUnknownMember, c.To)
+	r, ok := metadata.FindReplica(s.ReplicasOf(c.Journal), c.To)
+	if !ok || !g.near(serverID(r)) {
+		return fmt.Errorf("%w: node %d has not all of the journal", metadata.ErrUnknownMember, c.To)
 	}
 	return g.handTo(r)
 }
@@ -67,14 +68,14 @@ func (n *Node) transfer(c transferCall) error {
 func (n *Node) handleOf(k journalKey) (*journalHandle, error) {
 	s, ok := n.meta.StreamByID(k.Stream)
 	if !ok {
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	}
 	l, err := n.live(s)
 	if err != nil {
 		return nil, err
 	}
 	if k.Journal < 0 || int(k.Journal) >= len(l.journals) {
-		return nil, ErrUnknownPartition
+		return nil, metadata.ErrUnknownPartition
 	}
 	return l.journals[k.Journal], nil
 }
@@ -95,17 +96,17 @@ func (n *Node) stepAside() {
 
 // Prefer makes a replica of a journal the one that should lead it, for good, and hands it the lead. If that cannot be now,
 // as the replica has not yet nearly all of the journal, later says so: it gets the lead when it can.
-func (n *Node) Prefer(ctx context.Context, id StreamID, journal, to int32) (later, err error) {
+func (n *Node) Prefer(ctx context.Context, id metadata.StreamID, journal, to int32) (later, err error) {
 	s, ok := n.meta.StreamByID(id)
 	switch {
 	case !ok:
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	case journal < 0 || journal >= s.Journals:
-		return nil, ErrUnknownPartition
+		return nil, metadata.ErrUnknownPartition
 	}
-	now := nodesOf(s.replicas(journal))
+	now := metadata.NodesOf(s.ReplicasOf(journal))
 	if !slices.Contains(now, to) {
-		return nil, fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", ErrUnknownMember, now, to)
+		return nil, fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", metadata.ErrUnknownMember, now, to)
 	}
 	if now[0] != to {
 		if err := n.SetReplicas(ctx, id, journal, placement.Prefer(now, to)); err != nil {

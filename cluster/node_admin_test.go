@@ -6,6 +6,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 func TestALeadIsHandedOver(t *testing.T) {
@@ -30,7 +31,7 @@ func TestANodeIsTakenOut(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, 4)
 	untilVoters(t, c, 3)
-	_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s", Replication: 3})
+	_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "s", Replication: 3})
 	must(t, err)
 	acked := fill(c, "s", "a", 10)
 	gone := c.Leader("s", 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -25,8 +26,8 @@ const (
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
 type callAnswer struct {
-	Error *wireError      `json:"error,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"`
+	Error *metadata.WireError `json:"error,omitempty"`
+	Value json.RawMessage     `json:"value,omitempty"`
 	// Removed says that the caller is no node of the cluster any more.
 	Removed bool `json:"removed,omitempty"`
 }
@@ -39,8 +40,8 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if id := nodeID(raft.ServerAddress(from)); n.meta.removed(id) {
-		return json.Marshal(callAnswer{Error: toWire(ErrRemoved), Removed: true})
+	if id := nodeID(raft.ServerAddress(from)); n.meta.Removed(id) {
+		return json.Marshal(callAnswer{Error: wireErrors().Encode(metadata.ErrRemoved), Removed: true})
 	}
 	var value any
 	var err error
@@ -65,7 +66,7 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		err = fmt.Errorf("call of kind %d is not known to this node: it runs an older build", kind)
 	}
 	if err != nil {
-		return json.Marshal(callAnswer{Error: toWire(err)})
+		return json.Marshal(callAnswer{Error: wireErrors().Encode(err)})
 	}
 	if value == nil {
 		return []byte("{}"), nil
@@ -84,14 +85,14 @@ func (n *Node) callNode(ctx context.Context, node int32, kind uint8, body []byte
 		return fmt.Errorf("asking node %d: %w", node, err)
 	}
 	var a callAnswer
-	if err := strictJSON(b, &a); err != nil {
+	if err := metadata.DecodeStrict(b, &a); err != nil {
 		return fmt.Errorf("reading the answer of node %d: %w", node, err)
 	}
 	if a.Error != nil {
 		if a.Removed {
 			n.noteRemoved(fmt.Sprintf("node %d says so", node))
 		}
-		return fmt.Errorf("node %d: %w", node, a.Error.err())
+		return fmt.Errorf("node %d: %w", node, wireErrors().Decode(a.Error))
 	}
 	if value == nil {
 		return nil

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // Whoever hears of an append may ask about its partition, also while the node closes, which waits for appends.
 func TestAnAppendThatEndsWhileTheNodeClosesMayAskAboutItsPartition(t *testing.T) {
 	n := openNode(t, t.TempDir())
-	create(t, n, cluster.NewStream{Name: "s", Partitions: 1})
+	create(t, n, metadata.NewStream{Name: "s", Partitions: 1})
 	p, err := n.Partition("s", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -89,7 +90,7 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 // stepDownIfLeaving hands the metadata over where this node is being taken out, or was: a leader does not take itself out
 // of the group.
 func (n *Node) stepDownIfLeaving() {
-	if m, ok := n.meta.member(n.id); (!ok || m.Leaving) && n.others() > 0 && len(n.meta.Members()) > 0 {
+	if m, ok := n.meta.Member(n.id); (!ok || m.Leaving) && n.others() > 0 && len(n.meta.Members()) > 0 {
 		_ = n.metaGroup.TransferTo("") // tried again in the next round
 	}
 }
@@ -108,7 +109,7 @@ const (
 )
 
 // planMeta decides the next step. Voters that are there stay, unless they are away for long while another node could vote.
-func planMeta(self int32, members []Member, servers []raft.Server, missed func(int32) bool) metaStep {
+func planMeta(self int32, members []metadata.Member, servers []raft.Server, missed func(int32) bool) metaStep {
 	in := map[int32]raft.ServerSuffrage{}
 	for _, s := range servers {
 		in[nodeID(s.Address)] = s.Suffrage
@@ -148,7 +149,7 @@ func planMeta(self int32, members []Member, servers []raft.Server, missed func(i
 		if s.Suffrage == raft.Voter && !slices.Contains(voters, id) && id != self {
 			return metaStep{stepDemote, id}
 		}
-		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == id }) && id != self {
+		if !slices.ContainsFunc(members, func(m metadata.Member) bool { return m.ID == id }) && id != self {
 			return metaStep{stepRemove, id}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -125,7 +126,7 @@ func (n *Node) SyncMeta(ctx context.Context) error {
 			return ErrClosed
 		}
 		if n.removal.told() {
-			return ErrRemoved
+			return metadata.ErrRemoved
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // copyCall is a question from one copy of a journal to another.
@@ -26,7 +28,7 @@ func (c nodeCopies) Nodes() (names []string) {
 	if !ok {
 		return nil
 	}
-	for _, r := range append(s.leaving(c.h.number), s.replicas(c.h.number)...) {
+	for _, r := range append(s.LeavingOf(c.h.number), s.ReplicasOf(c.h.number)...) {
 		if r.Node != c.n.id && c.n.Up(r.Node) {
 			names = append(names, nodeName(r.Node))
 		}
@@ -45,11 +47,11 @@ func (c nodeCopies) Ask(ctx context.Context, node string, question []byte) ([]by
 		return nil, fmt.Errorf("asking node %s: %w", node, err)
 	}
 	var a callAnswer
-	if err := strictJSON(b, &a); err != nil {
+	if err := metadata.DecodeStrict(b, &a); err != nil {
 		return nil, fmt.Errorf("reading the answer of node %s: %w", node, err)
 	}
 	if a.Error != nil {
-		return nil, fmt.Errorf("node %s: %w", node, a.Error.err())
+		return nil, fmt.Errorf("node %s: %w", node, wireErrors().Decode(a.Error))
 	}
 	return a.Value, nil
 }
@@ -57,19 +59,19 @@ func (c nodeCopies) Ask(ctx context.Context, node string, question []byte) ([]by
 // answerCopy answers another node's copy of a journal.
 func (n *Node) answerCopy(body []byte) (json.RawMessage, error) {
 	var c copyCall
-	if err := strictJSON(body, &c); err != nil {
+	if err := metadata.DecodeStrict(body, &c); err != nil {
 		return nil, err
 	}
 	s, ok := n.meta.StreamByID(c.Stream)
 	if !ok {
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	}
 	l, err := n.live(s)
 	if err != nil {
 		return nil, err
 	}
 	if c.Journal < 0 || int(c.Journal) >= len(l.journals) {
-		return nil, ErrUnknownPartition
+		return nil, metadata.ErrUnknownPartition
 	}
 	g := l.journals[c.Journal].opened()
 	if g == nil {

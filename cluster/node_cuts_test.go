@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -63,7 +64,7 @@ func cutNode(t *testing.T, rng *rand.Rand) (cuts []nodeCut) {
 		switch {
 		case !there:
 			change(func() { now.doubtful = name })
-			create(t, n, cluster.NewStream{Name: name})
+			create(t, n, metadata.NewStream{Name: name})
 			change(func() { now.records[name], now.doubtful = 0, "" })
 		case step%7 == 0:
 			change(func() { now.doubtful = name })

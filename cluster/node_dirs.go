@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -22,11 +23,11 @@ const (
 
 func (n *Node) metaDir() string { return path.Join(n.opts.Dir, metaDir) }
 
-func (n *Node) streamDir(id StreamID) string {
+func (n *Node) streamDir(id metadata.StreamID) string {
 	return path.Join(n.opts.Dir, streamsDir, id.String())
 }
 
-func (n *Node) journalDir(id StreamID, journal int32) string {
+func (n *Node) journalDir(id metadata.StreamID, journal int32) string {
 	return path.Join(n.streamDir(id), strconv.Itoa(int(journal)))
 }
 
@@ -61,9 +62,9 @@ func (n *Node) checkDirs() error {
 	if err != nil {
 		return fmt.Errorf("listing streams: %w", err)
 	}
-	known := n.meta.known()
+	known := n.meta.Known()
 	for _, name := range names {
-		id, err := ParseStreamID(name)
+		id, err := metadata.ParseStreamID(name)
 		if _, ok := known[id]; ok && err == nil {
 			continue
 		}

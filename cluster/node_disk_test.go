@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -49,7 +50,7 @@ func limited(t *testing.T, change func(*cluster.Options)) (*cluster.Node, *vfs.F
 func TestAppendsAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	n, disk, log := limited(t, func(*cluster.Options) {})
-	s := create(t, n, cluster.NewStream{Name: "s"})
+	s := create(t, n, metadata.NewStream{Name: "s"})
 	mustAppend(t, n, "s", 0, "before")
 	refused := func() error { return appendTo(t, n, "s", 0, "x").Err }
 	disk.Limit(1<<20 - 1)
@@ -63,7 +64,7 @@ func TestAppendsAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 		t.Errorf("health is %v", err)
 	}
 	// What frees space, and who reads, goes on.
-	if err := n.CommitOffsets(t.Context(), cluster.HoldingGroupPrefix+"sink", []cluster.GroupOffset{{Stream: s.ID, Offset: 1}}); err != nil {
+	if err := n.CommitOffsets(t.Context(), metadata.HoldingGroupPrefix+"sink", []metadata.GroupOffset{{Stream: s.ID, Offset: 1}}); err != nil {
 		t.Errorf("a commit: %v", err)
 	}
 	p, err := n.Partition("s", 0)
@@ -107,9 +108,9 @@ func TestANearlyFullDiskDeletesEarlyOnlyWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
 		n, disk, log := limited(t, func(o *cluster.Options) { o.Disk.DeleteEarly, o.RetainEvery = early, 10*time.Millisecond })
-		free := create(t, n, cluster.NewStream{Name: "free"})
-		held := create(t, n, cluster.NewStream{Name: "held", Config: map[string]string{cluster.SettingRetentionBytes: "1"}})
-		if err := n.CommitOffsets(t.Context(), cluster.HoldingGroupPrefix+"slow", []cluster.GroupOffset{{Stream: held.ID, Offset: 5}}); err != nil {
+		free := create(t, n, metadata.NewStream{Name: "free"})
+		held := create(t, n, metadata.NewStream{Name: "held", Config: map[string]string{metadata.SettingRetentionBytes: "1"}})
+		if err := n.CommitOffsets(t.Context(), metadata.HoldingGroupPrefix+"slow", []metadata.GroupOffset{{Stream: held.ID, Offset: 5}}); err != nil {
 			t.Fatal(err)
 		}
 		fillSegments(t, n, "free", 100)
@@ -139,7 +140,7 @@ func TestANearlyFullDiskDeletesEarlyOnlyWhatNobodyHolds(t *testing.T) {
 func TestAStalledDiskIsTold(t *testing.T) {
 	t.Parallel()
 	n, disk, log := limited(t, func(*cluster.Options) {})
-	s := create(t, n, cluster.NewStream{Name: "s"})
+	s := create(t, n, metadata.NewStream{Name: "s"})
 	mustAppend(t, n, "s", 0, "before")
 	release := make(chan struct{})
 	disk.Inject(vfs.Fault{Op: vfs.OpSync, Name: s.ID.String(), Stall: release})

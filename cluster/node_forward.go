@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -18,18 +19,18 @@ const (
 
 // applyAnswer is what a metadata entry came to on the node that led the metadata.
 type applyAnswer struct {
-	Index   uint64       `json:"index"`
-	Results []wireResult `json:"results"`
-	Fatal   string       `json:"fatal,omitempty"`
+	Index   uint64                `json:"index"`
+	Results []metadata.WireResult `json:"results"`
+	Fatal   string                `json:"fatal,omitempty"`
 }
 
 // nextOrigin names the next entry that this node proposes.
-func (n *Node) nextOrigin() *origin {
+func (n *Node) nextOrigin() *metadata.Origin {
 	if n.trans == nil {
 		return nil
 	}
 	n.lastSeq++
-	return &origin{Node: n.id, Start: n.file.get().Starts, Seq: n.lastSeq}
+	return &metadata.Origin{Node: n.id, Start: n.file.get().Starts, Seq: n.lastSeq}
 }
 
 // applyMeta has one metadata entry applied, here or by the node that leads the metadata, and returns when this node's
@@ -45,7 +46,7 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 			return v, err
 		}
 		if n.removal.told() {
-			return nil, ErrRemoved
+			return nil, metadata.ErrRemoved
 		}
 		if !pause(n.ctx, retryPause) {
 			return nil, fmt.Errorf("%w: %w", ErrClosed, err)
@@ -74,9 +75,9 @@ func (n *Node) applyOnce(data []byte) (any, error) {
 	if a.Fatal != "" {
 		return errors.New(a.Fatal), nil
 	}
-	results := make([]result, len(a.Results))
+	results := make([]metadata.Result, len(a.Results))
 	for i, w := range a.Results {
-		results[i] = w.result()
+		results[i] = w.Result()
 	}
 	return results, nil
 }
@@ -89,9 +90,9 @@ func (n *Node) answerApply(ctx context.Context, data []byte) (applyAnswer, error
 	}
 	a := applyAnswer{Index: index}
 	switch r := v.(type) {
-	case []result:
+	case []metadata.Result:
 		for _, one := range r {
-			a.Results = append(a.Results, one.wire())
+			a.Results = append(a.Results, one.Wire())
 		}
 	case error:
 		a.Fatal = r.Error()
@@ -102,7 +103,7 @@ func (n *Node) answerApply(ctx context.Context, data []byte) (applyAnswer, error
 // waitApplied waits until this node's metadata has the commands of the entries up to index.
 func (n *Node) waitApplied(ctx context.Context, index uint64) error {
 	for {
-		more := n.meta.appliedTo(index)
+		more := n.meta.AppliedTo(index)
 		if more == nil {
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -15,7 +16,7 @@ import (
 func (n *Node) keepHouse() {
 	told := notices{}
 	for {
-		for id, s := range n.meta.known() {
+		for id, s := range n.meta.Known() {
 			if n.ctx.Err() != nil {
 				return
 			}
@@ -60,18 +61,18 @@ func (n notices) fresh(subject, text string) bool {
 
 // warnOfHolds tells of groups that hold a stream's retention and have not moved
 // for long: a pipeline that was given up keeps the disk filling.
-func (n *Node) warnOfHolds(s *Stream, told notices) {
-	for _, h := range n.meta.idleHolders(s.ID, time.Now().Add(-n.opts.IdleHold)) {
-		p, err := n.PartitionByKey(h.partition)
+func (n *Node) warnOfHolds(s *metadata.Stream, told notices) {
+	for _, h := range n.meta.IdleHolders(s.ID, time.Now().Add(-n.opts.IdleHold)) {
+		p, err := n.PartitionByKey(h.Partition)
 		if err != nil || p.handle.opened() == nil {
 			continue
 		}
-		if b, err := p.Bounds(); err != nil || h.offset >= b.HighWatermark {
+		if b, err := p.Bounds(); err != nil || h.Offset >= b.HighWatermark {
 			continue // it has read everything
 		}
-		if told.fresh("hold "+s.ID.String(), h.group) {
+		if told.fresh("hold "+s.ID.String(), h.Group) {
 			n.logger.Warn("a consumer group has not moved for long and keeps old records from being removed; if nobody uses it any more, delete the group",
-				"stream", s.Name, "group", h.group, "partition", h.partition.Partition, "offset", h.offset)
+				"stream", s.Name, "group", h.Group, "partition", h.Partition.Partition, "offset", h.Offset)
 		}
 		return
 	}
@@ -85,7 +86,7 @@ func (n *Node) wake() {
 	}
 }
 
-func (n *Node) tend(s *Stream) error {
+func (n *Node) tend(s *metadata.Stream) error {
 	switch {
 	case s.Deleting && n.trans == nil:
 		return n.remove(s)
@@ -97,7 +98,7 @@ func (n *Node) tend(s *Stream) error {
 
 // remove takes a deleted stream's files away and then forgets it. Interrupted
 // anywhere, the tombstone in the metadata makes the next start go on.
-func (n *Node) remove(s *Stream) error {
+func (n *Node) remove(s *metadata.Stream) error {
 	if l := n.drop(s.ID); l != nil {
 		if err := l.close(); err != nil {
 			n.logger.Warn("closing a journal of a deleted stream", "stream", s.Name, "error", err)
@@ -107,15 +108,15 @@ func (n *Node) remove(s *Stream) error {
 		return fmt.Errorf("removing deleted stream %s: %w", s.Name, err)
 	}
 	if n.trans == nil {
-		_, err := n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID}})
+		_, err := n.proposer.propose(n.ctx, metadata.Command{ForgetStream: &metadata.ForgetStream{ID: s.ID}})
 		return err
 	}
 	return n.confirmRemoved(s)
 }
 
 // confirmRemoved tells the others that nothing of a deleted stream is here any more, if they have to know.
-func (n *Node) confirmRemoved(s *Stream) error {
-	if !s.uses(n.id) || slices.Contains(s.Removed, n.id) {
+func (n *Node) confirmRemoved(s *metadata.Stream) error {
+	if !s.Uses(n.id) || slices.Contains(s.Removed, n.id) {
 		return nil
 	}
 	err := n.file.update(func(i *identity) {
@@ -126,7 +127,7 @@ func (n *Node) confirmRemoved(s *Stream) error {
 	if err != nil {
 		return err
 	}
-	_, err = n.proposer.propose(n.ctx, command{ForgetStream: &forgetStream{ID: s.ID, Node: n.id}})
+	_, err = n.proposer.propose(n.ctx, metadata.Command{ForgetStream: &metadata.ForgetStream{ID: s.ID, Node: n.id}})
 	return err
 }
 
@@ -135,12 +136,12 @@ const holdName = "groups"
 
 // retain applies a stream's retention to its journals. What a holding group has
 // not passed stays.
-func (n *Node) retain(s *Stream) error {
+func (n *Node) retain(s *metadata.Stream) error {
 	l, err := n.live(s)
 	if err != nil {
 		return err
 	}
-	held := n.meta.held(s.ID)
+	held := n.meta.Held(s.ID)
 	for i, h := range l.journals {
 		g, err := h.open()
 		if errors.Is(err, ErrNotLeader) {
@@ -154,7 +155,7 @@ func (n *Node) retain(s *Stream) error {
 		}
 		holds := map[uint32]int64{}
 		for partition, offset := range held {
-			if s.journalOf(partition) == int32(i) {
+			if s.JournalOf(partition) == int32(i) {
 				holds[uint32(partition)] = offset
 			}
 		}
@@ -170,7 +171,7 @@ func (n *Node) retain(s *Stream) error {
 
 // retentionOf translates a policy, in which negative is without limit, for the
 // journal, where zero is.
-func retentionOf(p Policy) storage.Retention {
+func retentionOf(p metadata.Policy) storage.Retention {
 	var r storage.Retention
 	if p.Retention >= 0 {
 		r.Age = max(p.Retention, time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -19,10 +20,10 @@ const joinPatience = time.Minute
 
 // joinAnswer is what a node is told that asked to join with a joinCluster.
 type joinAnswer struct {
-	Cluster    string   `json:"cluster_id"`
-	Generation uint64   `json:"generation,omitempty"`
-	Node       int32    `json:"node_id"`
-	Members    []Member `json:"members"`
+	Cluster    string            `json:"cluster_id"`
+	Generation uint64            `json:"generation,omitempty"`
+	Node       int32             `json:"node_id"`
+	Members    []metadata.Member `json:"members"`
 }
 
 // identify finds out which node of which cluster the directory belongs to, and notes it before anything else is done.
@@ -47,7 +48,7 @@ func (n *Node) identify() error {
 	net := n.opts.Network
 	switch {
 	case net == nil && !found:
-		n.id = foundingNode
+		n.id = metadata.FoundingNode
 		return nil // a node alone has no file
 	case net == nil:
 		n.id = f.get().Node
@@ -88,7 +89,7 @@ func (n *Node) begin() error {
 		if len(n.opts.Network.Join) > 0 {
 			return
 		}
-		i.Node, i.Founding, i.Cluster = foundingNode, true, newClusterID()
+		i.Node, i.Founding, i.Cluster = metadata.FoundingNode, true, newClusterID()
 		if was {
 			i.Cluster = alone.ClusterID()
 		}
@@ -101,7 +102,7 @@ func (n *Node) askToJoin() error {
 	if len(net.Join) == 0 {
 		return fmt.Errorf("%s was to join a cluster and has no id yet: give the address of a node to join", n.opts.Dir)
 	}
-	question, err := json.Marshal(joinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack})
+	question, err := json.Marshal(metadata.JoinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack})
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (n *Node) noteJoined(a joinAnswer) error {
 }
 
 // addresses are where the members but for one can be reached.
-func addresses(members []Member, but int32) map[int32]string {
+func addresses(members []metadata.Member, but int32) map[int32]string {
 	all := map[int32]string{}
 	for _, m := range members {
 		if m.ID != but && m.Address != "" {
@@ -158,8 +159,8 @@ func addresses(members []Member, but int32) map[int32]string {
 
 // takeIn answers a node that asks to join.
 func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
-	var c joinCluster
-	if err := strictJSON(body, &c); err != nil {
+	var c metadata.JoinCluster
+	if err := metadata.DecodeStrict(body, &c); err != nil {
 		return nil, fmt.Errorf("reading the request to join: %w", err)
 	}
 	if c.Token == "" || c.Address == "" {
@@ -170,11 +171,11 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 	default:
 		return nil, errors.New("this node is starting: ask again")
 	}
-	v, err := n.proposer.propose(ctx, command{JoinCluster: &c})
+	v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &c})
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Generation: n.file.get().Generation, Node: v.(Member).ID, Members: n.meta.Members()})
+	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Generation: n.file.get().Generation, Node: v.(metadata.Member).ID, Members: n.meta.Members()})
 }
 
 // address is what the other nodes are told.
@@ -185,16 +186,16 @@ func (net *Network) address() string {
 // register puts this node's addresses into the metadata, if they are others than those there.
 func (n *Node) register(ctx context.Context, listeners map[string]string) error {
 	net := n.opts.Network
-	old, ok := n.meta.member(n.id)
+	old, ok := n.meta.Member(n.id)
 	if !ok {
-		if n.id != foundingNode || len(n.meta.Members()) > 0 {
-			return fmt.Errorf("%w: node %d; to join again, empty %s", ErrRemoved, n.id, n.opts.Dir)
+		if n.id != metadata.FoundingNode || len(n.meta.Members()) > 0 {
+			return fmt.Errorf("%w: node %d; to join again, empty %s", metadata.ErrRemoved, n.id, n.opts.Dir)
 		}
-		v, err := n.proposer.propose(ctx, command{JoinCluster: &joinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack}})
+		v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &metadata.JoinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack}})
 		if err != nil {
 			return err
 		}
-		old = v.(Member)
+		old = v.(metadata.Member)
 	}
 	next := old
 	next.Address, next.Rack = net.address(), net.Rack
@@ -204,6 +205,6 @@ func (n *Node) register(ctx context.Context, listeners map[string]string) error 
 	if next.Address == old.Address && next.Rack == old.Rack && maps.Equal(next.Listeners, old.Listeners) {
 		return nil
 	}
-	_, err := n.proposer.propose(ctx, command{PutMember: &putMember{next}})
+	_, err := n.proposer.propose(ctx, metadata.Command{PutMember: &metadata.PutMember{Member: next}})
 	return err
 }

@@ -7,21 +7,22 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
 // liveStream is a stream with its journals. It is immutable: when the stream
 // changes another one takes its place, with the same journals.
 type liveStream struct {
-	stream   *Stream
-	policy   Policy
+	stream   *metadata.Stream
+	policy   metadata.Policy
 	journals []*journalHandle
 	// partitions are what is handed out, so that finding one costs nothing.
 	partitions []Partition
 }
 
 // live returns the stream with its journals, none of which need be open.
-func (n *Node) live(s *Stream) (*liveStream, error) {
+func (n *Node) live(s *metadata.Stream) (*liveStream, error) {
 	n.mu.RLock()
 	l, ok := n.streams[s.ID]
 	closed := n.closed
@@ -40,7 +41,7 @@ func (n *Node) live(s *Stream) (*liveStream, error) {
 	// s may be outdated by now; the metadata has what is valid.
 	current, ok := n.meta.StreamByID(s.ID)
 	if !ok {
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	}
 	next := &liveStream{stream: current, policy: current.Policy()}
 	if l, ok := n.streams[s.ID]; ok {
@@ -52,14 +53,14 @@ func (n *Node) live(s *Stream) (*liveStream, error) {
 	next.partitions = make([]Partition, current.Partitions)
 	for i := range next.partitions {
 		number := int32(i)
-		next.partitions[i] = Partition{stream: current, policy: next.policy, handle: next.journals[current.journalOf(number)], number: number}
+		next.partitions[i] = Partition{stream: current, policy: next.policy, handle: next.journals[current.JournalOf(number)], number: number}
 	}
 	n.streams[s.ID] = next
 	return next, nil
 }
 
 // drop takes a deleted stream out; the caller closes it.
-func (n *Node) drop(id StreamID) *liveStream {
+func (n *Node) drop(id metadata.StreamID) *liveStream {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.streams[id]
@@ -80,7 +81,7 @@ func (l *liveStream) close() error {
 // descriptors, no space) may be gone.
 type journalHandle struct {
 	node    *Node
-	stream  StreamID
+	stream  metadata.StreamID
 	number  int32
 	durable bool
 
@@ -181,7 +182,7 @@ func (h *journalHandle) close() error {
 
 func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appended)) error {
 	if p.tag != "" {
-		return ErrTagged
+		return metadata.ErrTagged
 	}
 	g, err := p.handle.open()
 	if err != nil {
@@ -333,7 +334,7 @@ func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
 // first one now. The bytes go with their segments.
 func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.tag != "" {
-		return -1, ErrTagged
+		return -1, metadata.ErrTagged
 	}
 	if p.handle.node.Observes() {
 		return -1, ErrObserver
@@ -348,6 +349,6 @@ func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 		return start, err
 	}
 	// The other replicas do it when they see it there, and so does one that is to lead later.
-	_, err = n.proposer.propose(n.ctx, command{TrimStream: &trimStream{ID: p.stream.ID, Partition: p.number, Offset: start}})
+	_, err = n.proposer.propose(n.ctx, metadata.Command{TrimStream: &metadata.TrimStream{ID: p.stream.ID, Partition: p.number, Offset: start}})
 	return start, err
 }

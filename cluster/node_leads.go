@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 const (
@@ -18,8 +20,8 @@ const (
 
 // journalKey names a journal.
 type journalKey struct {
-	Stream  StreamID `json:"stream"`
-	Journal int32    `json:"journal"`
+	Stream  metadata.StreamID `json:"stream"`
+	Journal int32             `json:"journal"`
 }
 
 // lead is who leads a journal, as it said itself.
@@ -48,7 +50,7 @@ type leadTable struct {
 // heard takes over what a node says.
 func (t *leadTable) heard(from string, body []byte) error {
 	var c leadsCall
-	if err := strictJSON(body, &c); err != nil {
+	if err := metadata.DecodeStrict(body, &c); err != nil {
 		return err
 	}
 	id, err := strconv.ParseInt(from, 10, 32)
@@ -138,8 +140,8 @@ func (n *Node) ownLeads() (all []lead) {
 
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
 func (n *Node) inSync(l *liveStream, h *journalHandle, g *Group) (ids []int32) {
-	for _, r := range l.stream.replicas(h.number) {
-		if r.Node == n.id || n.Up(r.Node) && g.hasVoter(r) && g.near(r.serverID()) {
+	for _, r := range l.stream.ReplicasOf(h.number) {
+		if r.Node == n.id || n.Up(r.Node) && g.hasVoter(r) && g.near(serverID(r)) {
 			ids = append(ids, r.Node)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"sync"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // announced are the addresses for Kafka clients of a node alone, which has no place in the metadata.
@@ -16,7 +18,7 @@ type announced struct {
 func (n *Node) ID() int32 { return n.id }
 
 // Members returns the nodes of the cluster by their ids, this one among them.
-func (n *Node) Members() []Member {
+func (n *Node) Members() []metadata.Member {
 	if n.trans != nil {
 		if all := n.meta.Members(); len(all) > 0 {
 			return all
@@ -24,11 +26,11 @@ func (n *Node) Members() []Member {
 	}
 	n.announced.Lock()
 	defer n.announced.Unlock()
-	m := Member{ID: n.id, Listeners: maps.Clone(n.announced.listeners)}
+	m := metadata.Member{ID: n.id, Listeners: maps.Clone(n.announced.listeners)}
 	if n.Observes() {
 		m.Rack = n.opts.Observe.Rack
 	}
-	return []Member{m}
+	return []metadata.Member{m}
 }
 
 // Up says whether a node was heard of lately; this one always was.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -19,7 +20,7 @@ const asideInfix = ".damaged-"
 // mendCopy makes a copy that does not open because of damage one that does: sealed segments are mended from other copies.
 // If what is damaged is not in one of them, nothing here vouches for what was acknowledged: the copy is set aside, so that
 // it is replaced as one that was lost, if the group has a leader without it. Its files are kept until the new copy counts.
-func (n *Node) mendCopy(l *liveStream, h *journalHandle, r Replica, cause error) error {
+func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cause error) error {
 	var d *storage.DamageError
 	if !errors.As(cause, &d) {
 		return cause
@@ -49,12 +50,12 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r Replica, cause error)
 }
 
 // tidyAside removes what is kept of damaged copies of a journal once the new copy counts.
-func (n *Node) tidyAside(h *journalHandle, r Replica, g *Group) error {
+func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *Group) error {
 	if h.tidied.Load() {
 		return nil
 	}
 	for _, s := range g.servers() {
-		if s.ID != r.serverID() || s.Suffrage != raft.Voter {
+		if s.ID != serverID(r) || s.Suffrage != raft.Voter {
 			continue
 		}
 		if err := n.removeAside(h); err != nil {

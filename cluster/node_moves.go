@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 )
 
@@ -19,7 +20,7 @@ type JournalMove struct {
 	From    []int32 `json:"from"`
 	To      []int32 `json:"to"`
 
-	id StreamID
+	id metadata.StreamID
 }
 
 // MoveProgress is how far a change of many journals has come. What it is worked out from is what there is: whoever asks
@@ -58,10 +59,10 @@ func (n *Node) ResizeStep(ctx context.Context, stream string, count int, dry boo
 	}
 	s, ok := n.meta.Stream(stream)
 	if !ok {
-		return MoveProgress{}, fmt.Errorf("%w: %s", ErrUnknownStream, stream)
+		return MoveProgress{}, fmt.Errorf("%w: %s", metadata.ErrUnknownStream, stream)
 	}
 	if nodes := open(n.candidates()); count < 1 || count > nodes {
-		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", ErrInvalidReplication, count, nodes)
+		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", metadata.ErrInvalidReplication, count, nodes)
 	}
 	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal, at []JournalMove) (changes []placement.Change, err error) {
 		resized := slices.Clone(journals)
@@ -93,7 +94,7 @@ type Removal struct {
 // long as every journal of it has a majority of its replicas elsewhere.
 func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) {
 	if n.trans == nil {
-		return MoveProgress{}, fmt.Errorf("%w: this node is alone", ErrUnknownMember)
+		return MoveProgress{}, fmt.Errorf("%w: this node is alone", metadata.ErrUnknownMember)
 	}
 	plan := func(journals []placement.Journal, _ []JournalMove) ([]placement.Change, error) {
 		return n.planLeave(r, journals)
@@ -101,7 +102,7 @@ func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) 
 	if _, err := n.moveStep(ctx, true, r.Node, plan); err != nil && !r.Undo {
 		return MoveProgress{}, err // before anybody holds it for leaving
 	}
-	if _, err := n.proposer.propose(ctx, command{LeaveCluster: &leaveCluster{ID: r.Node, Undo: r.Undo}}); err != nil {
+	if _, err := n.proposer.propose(ctx, metadata.Command{LeaveCluster: &metadata.LeaveCluster{ID: r.Node, Undo: r.Undo}}); err != nil {
 		return MoveProgress{}, err
 	}
 	if r.Undo {
@@ -112,12 +113,12 @@ func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) 
 		return p, err
 	}
 	for _, s := range n.meta.Streams() {
-		if s.uses(r.Node) { // its groups still count on what it has
+		if s.Uses(r.Node) { // its groups still count on what it has
 			p.Done = false
 			return p, nil
 		}
 	}
-	_, err = n.proposer.propose(ctx, command{RemoveMember: &removeMember{ID: r.Node}})
+	_, err = n.proposer.propose(ctx, metadata.Command{RemoveMember: &metadata.RemoveMember{ID: r.Node}})
 	return p, err
 }
 
@@ -137,13 +138,13 @@ func (n *Node) RemoveMember(ctx context.Context, r Removal) error {
 func (n *Node) planLeave(r Removal, journals []placement.Journal) ([]placement.Change, error) {
 	nodes := slices.DeleteFunc(n.candidates(), func(c placement.Node) bool { return c.ID == r.Node })
 	if len(nodes) == 0 {
-		return nil, fmt.Errorf("%w: node %d is the last one", ErrMemberInUse, r.Node)
+		return nil, fmt.Errorf("%w: node %d is the last one", metadata.ErrMemberInUse, r.Node)
 	}
 	changes := placement.Leave(nodes, journals)
 	for _, c := range changes {
 		if len(c.To) < len(c.From) && !r.Fewer {
 			return nil, fmt.Errorf("%w: journals have %d replicas, and without node %d there are %d nodes that are up for them: start another node first, or agree to fewer replicas",
-				ErrMemberInUse, len(c.From), r.Node, open(nodes))
+				metadata.ErrMemberInUse, len(c.From), r.Node, open(nodes))
 		}
 	}
 	return changes, nil
@@ -156,7 +157,7 @@ type planner func(journals []placement.Journal, at []JournalMove) ([]placement.C
 // on the node that is being emptied, which may be dead.
 func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan planner) (p MoveProgress, err error) {
 	if n.trans == nil {
-		return p, fmt.Errorf("%w: this node is alone", ErrInvalidReplication)
+		return p, fmt.Errorf("%w: this node is alone", metadata.ErrInvalidReplication)
 	}
 	if err := n.SyncMeta(ctx); err != nil {
 		return p, err
@@ -165,7 +166,7 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 	var at []JournalMove
 	for _, s := range n.meta.Streams() {
 		for j := range s.Journals {
-			journals = append(journals, placement.Journal{Replicas: nodesOf(s.replicas(j))})
+			journals = append(journals, placement.Journal{Replicas: metadata.NodesOf(s.ReplicasOf(j))})
 			at = append(at, JournalMove{Stream: s.Name, Journal: j, id: s.ID})
 			if n.onItsWay(s, j, emptied) {
 				p.Moving++
@@ -196,8 +197,8 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 }
 
 // onItsWay says whether copies of a journal are being made or given up, or one has to catch up.
-func (n *Node) onItsWay(s *Stream, journal int32, emptied int32) bool {
-	if len(s.leaving(journal)) > 0 {
+func (n *Node) onItsWay(s *metadata.Stream, journal int32, emptied int32) bool {
+	if len(s.LeavingOf(journal)) > 0 {
 		return true
 	}
 	p, err := n.partitionOf(s, journal) // the first partition of a journal has its number
@@ -205,7 +206,7 @@ func (n *Node) onItsWay(s *Stream, journal int32, emptied int32) bool {
 		return false
 	}
 	inSync := p.InSync()
-	for _, r := range s.replicas(journal) {
+	for _, r := range s.ReplicasOf(journal) {
 		if r.Node != emptied && n.Up(r.Node) && !slices.Contains(inSync, r.Node) {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -82,7 +83,7 @@ func (n *Node) settle() {
 			close(n.ready)
 			return
 		}
-		if errors.Is(err, ErrRemoved) {
+		if errors.Is(err, metadata.ErrRemoved) {
 			n.noteRemoved("the metadata does not have it")
 		}
 		if text := err.Error(); text != told && n.ctx.Err() == nil {
@@ -100,7 +101,7 @@ func (n *Node) trySettle() error {
 		return err
 	}
 	if n.meta.ClusterID() == "" {
-		if _, err := n.proposer.propose(n.ctx, command{Found: &found{ClusterID: n.file.get().Cluster}}); err != nil {
+		if _, err := n.proposer.propose(n.ctx, metadata.Command{Found: &metadata.Found{ClusterID: n.file.get().Cluster}}); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func (n *Node) meetMembers() {
 	if len(members) == 0 {
 		return // nothing is known yet but the addresses in the node's file
 	}
-	if n.meta.removed(n.id) {
+	if n.meta.Removed(n.id) {
 		n.noteRemoved("the metadata says so")
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 func TestNodesJoinAndKnowEachOther(t *testing.T) {
@@ -57,7 +58,7 @@ func TestMetadataSurvivesANode(t *testing.T) {
 	if next, ok := c.Node(second).Coordinator(); second == first || !ok || next <= epoch {
 		t.Errorf("node %d coordinates in epoch %d, before %d did in %d", second, next, first, epoch)
 	}
-	if _, err := c.Node(second).CreateStream(t.Context(), cluster.NewStream{Name: "s"}); err != nil {
+	if _, err := c.Node(second).CreateStream(t.Context(), metadata.NewStream{Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -98,7 +99,7 @@ func TestCommandsTakeEffectOnceUnderLeaderChanges(t *testing.T) {
 					continue
 				}
 				// A second time it would be ErrConflict.
-				_, err := n.PutTransaction(context.Background(), cluster.Transaction{ID: fmt.Sprint(i, "-", at), State: cluster.TxnEmpty, LastEpoch: -1})
+				_, err := n.PutTransaction(context.Background(), metadata.Transaction{ID: fmt.Sprint(i, "-", at), State: metadata.TxnEmpty, LastEpoch: -1})
 				if err == nil {
 					acked.Add(1)
 				} else if !errors.Is(err, cluster.ErrClosed) {

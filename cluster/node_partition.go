@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -11,8 +12,8 @@ import (
 // use, and may be kept: it then goes on with the settings the stream had when it
 // was got.
 type Partition struct {
-	stream *Stream
-	policy Policy
+	stream *metadata.Stream
+	policy metadata.Policy
 	handle *journalHandle
 	number int32
 	tag    string // empty: all of it
@@ -23,10 +24,10 @@ type Partition struct {
 // ErrUnknownStream and ErrUnknownPartition; the journal is opened by the first
 // use.
 func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
-	name, tag := SplitTag(stream)
+	name, tag := metadata.SplitTag(stream)
 	s, ok := n.meta.Stream(name)
-	if !ok || JoinTag(name, tag) != stream {
-		return nil, ErrUnknownStream
+	if !ok || metadata.JoinTag(name, tag) != stream {
+		return nil, metadata.ErrUnknownStream
 	}
 	p, err := n.partitionOf(s, partition)
 	if err != nil || tag == "" {
@@ -38,17 +39,17 @@ func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
 }
 
 // PartitionByKey returns a partition of a stream by the stream's id.
-func (n *Node) PartitionByKey(p StreamPartition) (*Partition, error) {
+func (n *Node) PartitionByKey(p metadata.StreamPartition) (*Partition, error) {
 	s, ok := n.meta.StreamByID(p.Stream)
 	if !ok {
-		return nil, ErrUnknownStream
+		return nil, metadata.ErrUnknownStream
 	}
 	return n.partitionOf(s, p.Partition)
 }
 
-func (n *Node) partitionOf(s *Stream, partition int32) (*Partition, error) {
+func (n *Node) partitionOf(s *metadata.Stream, partition int32) (*Partition, error) {
 	if partition < 0 || partition >= s.Partitions {
-		return nil, ErrUnknownPartition
+		return nil, metadata.ErrUnknownPartition
 	}
 	l, err := n.live(s)
 	if err != nil {
@@ -58,12 +59,12 @@ func (n *Node) partitionOf(s *Stream, partition int32) (*Partition, error) {
 }
 
 // Key names the partition for good.
-func (p *Partition) Key() StreamPartition {
-	return StreamPartition{Stream: p.stream.ID, Partition: p.number, Tag: p.tag}
+func (p *Partition) Key() metadata.StreamPartition {
+	return metadata.StreamPartition{Stream: p.stream.ID, Partition: p.number, Tag: p.tag}
 }
 
 // Policy is what the stream's settings mean.
-func (p *Partition) Policy() Policy { return p.policy }
+func (p *Partition) Policy() metadata.Policy { return p.policy }
 
 // Appended is the result of an append.
 type Appended struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 )
 
@@ -11,13 +12,13 @@ import (
 const usualReplicas = 3
 
 // place decides which nodes get the journals of a new stream.
-func (n *Node) place(s *Stream, replicas int32, as [][]int32) error {
+func (n *Node) place(s *metadata.Stream, replicas int32, as [][]int32) error {
 	if len(as) > 0 {
 		return n.placeAs(s, as)
 	}
 	if n.trans == nil {
 		if replicas > 1 || replicas < 0 {
-			return fmt.Errorf("%w: %d, and there is one node", ErrInvalidReplication, replicas)
+			return fmt.Errorf("%w: %d, and there is one node", metadata.ErrInvalidReplication, replicas)
 		}
 		return nil
 	}
@@ -29,12 +30,12 @@ func (n *Node) place(s *Stream, replicas int32, as [][]int32) error {
 		replicas = int32(min(usualReplicas, len(nodes)))
 	}
 	if replicas < 1 || int(replicas) > len(nodes) {
-		return fmt.Errorf("%w: %d, and there are %d nodes", ErrInvalidReplication, replicas, len(nodes))
+		return fmt.Errorf("%w: %d, and there are %d nodes", metadata.ErrInvalidReplication, replicas, len(nodes))
 	}
 	for range s.Journals {
-		var own []Replica
+		var own []metadata.Replica
 		for _, id := range placement.Pick(nodes, int(replicas)) {
-			own = append(own, Replica{Node: id})
+			own = append(own, metadata.Replica{Node: id})
 		}
 		s.Placement = append(s.Placement, own)
 	}
@@ -42,23 +43,23 @@ func (n *Node) place(s *Stream, replicas int32, as [][]int32) error {
 }
 
 // placeAs puts a new stream where somebody says.
-func (n *Node) placeAs(s *Stream, as [][]int32) error {
+func (n *Node) placeAs(s *metadata.Stream, as [][]int32) error {
 	if int(s.Journals) != len(as) {
-		return fmt.Errorf("%w: nodes are given for %d journals, the stream has %d", ErrInvalidReplication, len(as), s.Journals)
+		return fmt.Errorf("%w: nodes are given for %d journals, the stream has %d", metadata.ErrInvalidReplication, len(as), s.Journals)
 	}
 	for j, ids := range as {
-		var own []Replica
+		var own []metadata.Replica
 		for i, id := range ids {
 			if slices.Contains(ids[:i], id) {
-				return fmt.Errorf("%w: journal %d is to lie on node %d twice", ErrInvalidReplication, j, id)
+				return fmt.Errorf("%w: journal %d is to lie on node %d twice", metadata.ErrInvalidReplication, j, id)
 			}
-			if !slices.ContainsFunc(n.Members(), func(m Member) bool { return m.ID == id && !m.Leaving }) {
-				return fmt.Errorf("%w %d", ErrUnknownMember, id)
+			if !slices.ContainsFunc(n.Members(), func(m metadata.Member) bool { return m.ID == id && !m.Leaving }) {
+				return fmt.Errorf("%w %d", metadata.ErrUnknownMember, id)
 			}
-			own = append(own, Replica{Node: id})
+			own = append(own, metadata.Replica{Node: id})
 		}
 		if len(own) == 0 {
-			return fmt.Errorf("%w: journal %d is to lie on no node", ErrInvalidReplication, j)
+			return fmt.Errorf("%w: journal %d is to lie on no node", metadata.ErrInvalidReplication, j)
 		}
 		if n.trans != nil { // a node alone has everything
 			s.Placement = append(s.Placement, own)
@@ -88,7 +89,7 @@ func (n *Node) candidates() (nodes []placement.Node) {
 	}
 	for _, s := range n.meta.Streams() {
 		for j := range s.Journals {
-			for i, r := range s.replicas(j) {
+			for i, r := range s.ReplicasOf(j) {
 				if k, ok := at[r.Node]; ok {
 					nodes[k].Replicas++
 					if i == 0 {

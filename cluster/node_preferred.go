@@ -34,7 +34,7 @@ func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
 		if !ok || !g.serves() {
 			return
 		}
-		if first := s.replicas(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(first.serverID()) {
+		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(serverID(first)) {
 			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
 		}
 	})
@@ -88,7 +88,7 @@ func (n *Node) handOverJournals(ctx context.Context) (left int) {
 			return
 		}
 		able := 0
-		for _, r := range s.replicas(h.number) {
+		for _, r := range s.ReplicasOf(h.number) {
 			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.hasVoter(r) {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -34,7 +35,7 @@ func (n *Node) Removed() <-chan struct{} { return n.removal.done }
 // removedErr says what happened and what to do.
 func (n *Node) removedErr() error {
 	return fmt.Errorf("%w: node %d of cluster %s (%s); its copies do not count any more. To join again, start it with an empty folder in place of %s and the address of a node to join",
-		ErrRemoved, n.id, n.file.get().Cluster, n.file.get().Removed, n.opts.Dir)
+		metadata.ErrRemoved, n.id, n.file.get().Cluster, n.file.get().Removed, n.opts.Dir)
 }
 
 // noteRemoved notes for good that the node was taken out, and tells everyone.

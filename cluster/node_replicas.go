@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -23,21 +24,21 @@ const (
 )
 
 // journalGroupID is a journal's name in the transport.
-func journalGroupID(stream StreamID, journal int32) transport.GroupID {
+func journalGroupID(stream metadata.StreamID, journal int32) transport.GroupID {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint32(stream[:], uint32(journal)))
 	return transport.GroupID(sum[:16])
 }
 
 // serverID is a copy's name in its group: copies that a node has one after the other are different members.
-func (r Replica) serverID() raft.ServerID {
+func serverID(r metadata.Replica) raft.ServerID {
 	if r.Born == 0 {
 		return raft.ServerID(nodeName(r.Node))
 	}
 	return raft.ServerID(nodeName(r.Node) + "." + strconv.FormatUint(r.Born, 10))
 }
 
-func (r Replica) server(suffrage raft.ServerSuffrage) raft.Server {
-	return raft.Server{Suffrage: suffrage, ID: r.serverID(), Address: raft.ServerAddress(nodeName(r.Node))}
+func raftServer(r metadata.Replica, suffrage raft.ServerSuffrage) raft.Server {
+	return raft.Server{Suffrage: suffrage, ID: serverID(r), Address: raft.ServerAddress(nodeName(r.Node))}
 }
 
 // keepReplicas opens the journals that this node is to have, and removes what it is not to have any more, until the node
@@ -60,7 +61,7 @@ func (n *Node) tendReplicas(told notices) {
 	var all sync.WaitGroup
 	var mu sync.Mutex // guards told
 	room := make(chan struct{}, openAtOnce)
-	for _, s := range n.meta.known() {
+	for _, s := range n.meta.Known() {
 		if s.Deleting {
 			if err := n.remove(s); err != nil && n.ctx.Err() == nil {
 				n.logger.Error("a deleted stream could not be removed; trying again", "stream", s.Name, "error", err)
@@ -96,8 +97,8 @@ func (h *journalHandle) noteName() string { return fmt.Sprintf("%s/%d", h.stream
 func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 	s := l.stream
 	born, noted := n.file.get().Replicas[h.noteName()]
-	mine, has := find(s.replicas(h.number), n.id)
-	old, leaving := find(s.leaving(h.number), n.id)
+	mine, has := metadata.FindReplica(s.ReplicasOf(h.number), n.id)
+	old, leaving := metadata.FindReplica(s.LeavingOf(h.number), n.id)
 	want, wanted := mine, has
 	if leaving && (noted && born == old.Born || !noted && old.Born == 0) {
 		want, wanted = old, true // its group may still count on it
@@ -122,7 +123,7 @@ func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 }
 
 // openReplica opens a copy that was begun, if it is not open.
-func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
+func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) error {
 	if g := h.opened(); g != nil {
 		return errors.Join(n.lookAfter(l, h, g), n.tidyAside(h, r, g))
 	}
@@ -133,7 +134,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
 	}
 	if len(names) == 0 {
 		// Its votes are forgotten, and what it acknowledged: it is not to vote again as if it had never been.
-		if _, err := n.proposer.propose(n.ctx, command{ReplaceReplica: &replaceReplica{ID: h.stream, Journal: h.number, Replica: r}}); err != nil {
+		if _, err := n.proposer.propose(n.ctx, metadata.Command{ReplaceReplica: &metadata.ReplaceReplica{ID: h.stream, Journal: h.number, Replica: r}}); err != nil {
 			return err
 		}
 		n.logger.Error("the files of a journal are gone; another copy takes their place, from the other replicas", "stream", l.stream.Name, "journal", h.number)
@@ -147,11 +148,11 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r Replica) error {
 
 // beginReplica makes a new copy. That it exists is noted before raft runs: a copy that votes is never forgotten. What is
 // in the directory already, as a crash came before the note, or as the node was alone, is taken over.
-func (n *Node) beginReplica(l *liveStream, h *journalHandle, r Replica) error {
+func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica) error {
 	var peers []raft.Server
 	if r.Born == 0 {
-		for _, node := range l.stream.founders(h.number) {
-			peers = append(peers, Replica{Node: node}.server(raft.Voter))
+		for _, node := range l.stream.FoundersOf(h.number) {
+			peers = append(peers, raftServer(metadata.Replica{Node: node}, raft.Voter))
 		}
 	}
 	note := func() error {
@@ -187,7 +188,7 @@ func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *Group) error {
 	default:
 	}
 	for p, offset := range l.stream.Starts {
-		if l.stream.journalOf(p) != h.number {
+		if l.stream.JournalOf(p) != h.number {
 			continue
 		}
 		if low, end := g.Journal().Bounds(uint32(p)); low < offset && offset <= end {

@@ -10,14 +10,15 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // replicated starts nodes with a stream that all have.
-func replicated(t *testing.T, n int, name string, change ...func(*cluster.Options)) (*clustertest.Cluster, *cluster.Stream) {
+func replicated(t *testing.T, n int, name string, change ...func(*cluster.Options)) (*clustertest.Cluster, *metadata.Stream) {
 	t.Helper()
 	c := clustertest.Start(t, n, change...)
 	untilVoters(t, c, n-1+n%2)
-	s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: name, Partitions: 2})
+	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Partitions: 2})
 	must(t, err)
 	return c, s
 }
@@ -98,7 +99,7 @@ func TestEveryNodeKnowsTheLeader(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, 3)
 	untilVoters(t, c, 3)
-	s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s", Replication: 1})
+	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "s", Replication: 1})
 	must(t, err)
 	leader := c.Leader("s", 0)
 	id := c.Node(leader).ID()
@@ -120,7 +121,7 @@ func TestEveryNodeKnowsTheLeader(t *testing.T) {
 			t.Errorf("node %d: Append says %v", i, a.Err)
 		}
 	}
-	if _, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "more", Replication: 4}); !errors.Is(err, cluster.ErrInvalidReplication) {
+	if _, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "more", Replication: 4}); !errors.Is(err, metadata.ErrInvalidReplication) {
 		t.Errorf("four replicas on three nodes: %v", err)
 	}
 	must(t, c.Node((leader+1)%3).DeleteStream(t.Context(), s.ID))
@@ -135,7 +136,7 @@ func TestAJournalMovesToAnotherNode(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, 4)
 	untilVoters(t, c, 3)
-	s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s"})
+	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "s"})
 	must(t, err)
 	acked := fill(c, "s", "before", 30)
 	p, err := c.Node(0).Partition("s", 0)
@@ -172,7 +173,7 @@ func TestAJournalMovesAwayFromItsLeaders(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, 4)
 	untilVoters(t, c, 3)
-	s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s"})
+	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "s"})
 	must(t, err)
 	acked := fill(c, "s", "before", 10)
 	for round := range 5 {
@@ -210,7 +211,7 @@ func TestANodeThatWasAloneGrows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := openNode(t, dir)
-	s := create(t, n, cluster.NewStream{Name: "s"})
+	s := create(t, n, metadata.NewStream{Name: "s"})
 	acked := map[int64]string{}
 	for i := range 20 {
 		value := fmt.Sprint("alone", i)
@@ -245,7 +246,7 @@ func TestAMarkerIsWrittenFromAnyNode(t *testing.T) {
 	c, s := replicated(t, 3, "s")
 	acked := fill(c, "s", "a", 3)
 	for i := range 3 {
-		key := cluster.StreamPartition{Stream: s.ID}
+		key := metadata.StreamPartition{Stream: s.ID}
 		must(t, c.Node(i).WriteMarker(t.Context(), key, int64(100+i), 0, true, 1))
 	}
 	leader := c.Leader("s", 0)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -39,7 +40,7 @@ func unscrubbed(o *cluster.Options) {
 
 // manySegments fills a stream until the copies on all nodes have several sealed segments, and returns what was
 // acknowledged.
-func manySegments(t *testing.T, c *clustertest.Cluster, s *cluster.Stream) map[int64]string {
+func manySegments(t *testing.T, c *clustertest.Cluster, s *metadata.Stream) map[int64]string {
 	t.Helper()
 	acked := fill(c, s.Name, strings.Repeat("x", 900), 100)
 	for i := range len(c.Nodes()) {
@@ -51,12 +52,12 @@ func manySegments(t *testing.T, c *clustertest.Cluster, s *cluster.Stream) map[i
 	return acked
 }
 
-func copyDir(c *clustertest.Cluster, place int, s *cluster.Stream) string {
+func copyDir(c *clustertest.Cluster, place int, s *metadata.Stream) string {
 	return filepath.Join(c.Dir(place), "streams", s.ID.String(), "0")
 }
 
 // segmentsOf are the segments of a node's copy, in order.
-func segmentsOf(t *testing.T, c *clustertest.Cluster, place int, s *cluster.Stream) []string {
+func segmentsOf(t *testing.T, c *clustertest.Cluster, place int, s *metadata.Stream) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(copyDir(c, place, s), "*.seg"))
 	must(t, err)
@@ -88,7 +89,7 @@ func untilMended(c *clustertest.Cluster, place int, n uint64) {
 }
 
 // wantSound closes all nodes and reads every byte of their copies.
-func wantSound(t *testing.T, c *clustertest.Cluster, s *cluster.Stream, places ...int) {
+func wantSound(t *testing.T, c *clustertest.Cluster, s *metadata.Stream, places ...int) {
 	t.Helper()
 	for _, i := range places {
 		c.Stop(i)
@@ -216,7 +217,7 @@ func TestACopyWithADamagedEndIsReplaced(t *testing.T) {
 	c.Restart(1)
 	c.Until("another copy", func() bool {
 		n, ok := c.Node(1).Meta().StreamByID(s.ID)
-		return ok && slices.ContainsFunc(n.Placement[0], func(r cluster.Replica) bool { return r.Node == c.Node(1).ID() && r.Born > 0 })
+		return ok && slices.ContainsFunc(n.Placement[0], func(r metadata.Replica) bool { return r.Node == c.Node(1).ID() && r.Born > 0 })
 	})
 	wantReplica(t, c, 1, "s", acked)
 	c.Until("the damaged files to go", func() bool { return kept() == 0 })

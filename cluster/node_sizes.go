@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // DataDir is where everything of the node lies, as an absolute path, and the room of its
@@ -23,8 +25,8 @@ func (n *Node) DataDir() (dir string, free, total int64) {
 // PartitionBytes is how much of the disk a partition takes: its part of the journal that
 // it shares with others of its stream, whose files are not told apart. What is allocated
 // ahead counts.
-func (n *Node) PartitionBytes(s *Stream, partition int32) (int64, error) {
-	journal := s.journalOf(partition)
+func (n *Node) PartitionBytes(s *metadata.Stream, partition int32) (int64, error) {
+	journal := s.JournalOf(partition)
 	dir := n.journalDir(s.ID, journal)
 	names, err := n.opts.FS.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -48,7 +49,7 @@ type Counts struct {
 
 // MemberStatus is a node and how it is.
 type MemberStatus struct {
-	Member
+	metadata.Member
 	Up bool `json:"up"`
 	// Since is when it was started, or, while it is down, when it was heard of last; zero if never.
 	Since   time.Time   `json:"since,omitzero"`
@@ -112,7 +113,7 @@ func (n *Node) reports(ctx context.Context) nodeReports {
 		a := &nodeAnswer{copies: map[journalKey]*CopyReport{}}
 		all[m.ID] = a
 		if !n.Up(m.ID) {
-			a.err = ErrUnknownMember
+			a.err = metadata.ErrUnknownMember
 			continue
 		}
 		asking.Go(func() {
@@ -126,7 +127,7 @@ func (n *Node) reports(ctx context.Context) nodeReports {
 	return all
 }
 
-func (n *Node) memberStatus(m Member, a *nodeAnswer, voter bool) MemberStatus {
+func (n *Node) memberStatus(m metadata.Member, a *nodeAnswer, voter bool) MemberStatus {
 	s := MemberStatus{Member: m, Up: n.Up(m.ID), Voter: voter}
 	switch {
 	case !s.Up:

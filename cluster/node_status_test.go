@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
@@ -98,7 +99,7 @@ func TestLoadIsSpreadOverNewNodes(t *testing.T) {
 	acked := map[string]map[int64]string{}
 	for i := range 6 {
 		name := fmt.Sprint("s", i)
-		_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: name, Replication: 2})
+		_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Replication: 2})
 		must(t, err)
 		acked[name] = fill(c, name, "a", 5)
 	}
@@ -135,7 +136,7 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, 3)
 	untilVoters(t, c, 3)
-	_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: "s", Replication: 1})
+	_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "s", Replication: 1})
 	must(t, err)
 	acked := fill(c, "s", "a", 5)
 	for _, count := range []int{3, 1, 2} {
@@ -152,7 +153,7 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 		}
 		wantReplica(t, c, c.Leader("s", 0), "s", acked)
 	}
-	if _, err := c.Node(0).ResizeStep(t.Context(), "s", 4, false); !errors.Is(err, cluster.ErrInvalidReplication) {
+	if _, err := c.Node(0).ResizeStep(t.Context(), "s", 4, false); !errors.Is(err, metadata.ErrInvalidReplication) {
 		t.Errorf("four replicas on three nodes: %v", err)
 	}
 }
@@ -161,7 +162,7 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
 	t.Parallel()
 	c, _ := replicated(t, 3, "s")
-	if _, err := c.Node(0).RemoveStep(t.Context(), cluster.Removal{Node: 3}); !errors.Is(err, cluster.ErrMemberInUse) {
+	if _, err := c.Node(0).RemoveStep(t.Context(), cluster.Removal{Node: 3}); !errors.Is(err, metadata.ErrMemberInUse) {
 		t.Fatalf("with no other node: %v", err)
 	}
 	if s := status(t, c.Node(0)); s.Members[2].Leaving {
@@ -195,12 +196,12 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("node %d does not learn that it was taken out", n.ID())
 		}
-		if err := n.Health(); !errors.Is(err, cluster.ErrRemoved) {
+		if err := n.Health(); !errors.Is(err, metadata.ErrRemoved) {
 			t.Errorf("its health is %v", err)
 		}
 		c.Stop(gone)
 		_, err := cluster.Open(cluster.Options{Dir: c.Dir(gone), Network: &cluster.Network{Listener: listen(t, "127.0.0.1:0")}})
-		if !errors.Is(err, cluster.ErrRemoved) {
+		if !errors.Is(err, metadata.ErrRemoved) {
 			t.Errorf("started again it says %v", err)
 		}
 	}
@@ -253,7 +254,7 @@ func TestANodeHandsOverWhatItLeads(t *testing.T) {
 	c := clustertest.Start(t, 3)
 	untilVoters(t, c, 3)
 	for i := range 5 {
-		_, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: fmt.Sprint("s", i), Replication: 3})
+		_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: fmt.Sprint("s", i), Replication: 3})
 		must(t, err)
 		fill(c, fmt.Sprint("s", i), "a", 1)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -16,11 +17,11 @@ const stewardEvery = 500 * time.Millisecond
 // SetReplicas says which nodes are to have a journal, the one that should lead it first. It returns when that is decided;
 // the copies move then: a new one gets everything before it counts, and an old one is given up only when all new ones
 // count.
-func (n *Node) SetReplicas(ctx context.Context, id StreamID, journal int32, nodes []int32) error {
+func (n *Node) SetReplicas(ctx context.Context, id metadata.StreamID, journal int32, nodes []int32) error {
 	if n.trans == nil {
-		return fmt.Errorf("%w: this node is alone", ErrInvalidReplication)
+		return fmt.Errorf("%w: this node is alone", metadata.ErrInvalidReplication)
 	}
-	_, err := n.proposer.propose(ctx, command{PlaceJournal: &placeJournal{ID: id, Journal: journal, Nodes: nodes}})
+	_, err := n.proposer.propose(ctx, metadata.Command{PlaceJournal: &metadata.PlaceJournal{ID: id, Journal: journal, Nodes: nodes}})
 	return err
 }
 
@@ -53,23 +54,23 @@ func (n *Node) steward() {
 }
 
 // tendGroup takes the next step for one journal, if this node leads it.
-func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
+func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 	g := h.opened()
 	if g == nil || !g.serves() {
 		return nil
 	}
-	servers, wanted := g.servers(), s.replicas(h.number)
-	in := func(r Replica) (raft.Server, bool) {
-		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == r.serverID() })
+	servers, wanted := g.servers(), s.ReplicasOf(h.number)
+	in := func(r metadata.Replica) (raft.Server, bool) {
+		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == serverID(r) })
 		if i < 0 {
 			return raft.Server{}, false
 		}
 		return servers[i], true
 	}
 	// An old copy goes as soon as the group does not count on it: a new one on the same node waits for that.
-	for _, r := range s.leaving(h.number) {
+	for _, r := range s.LeavingOf(h.number) {
 		if _, there := in(r); !there && g.settled() {
-			_, err := n.proposer.propose(n.ctx, command{DropReplica: &dropReplica{ID: h.stream, Journal: h.number, Replica: r}})
+			_, err := n.proposer.propose(n.ctx, metadata.Command{DropReplica: &metadata.DropReplica{ID: h.stream, Journal: h.number, Replica: r}})
 			return err
 		}
 	}
@@ -79,8 +80,8 @@ func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
 		switch {
 		case there && server.Suffrage == raft.Voter:
 			continue
-		case there && g.near(r.serverID()):
-			return appendErr(g.await(g.raft.AddVoter(r.serverID(), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+		case there && g.near(serverID(r)):
+			return appendErr(g.await(g.raft.AddVoter(serverID(r), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
 		case there:
 			complete = false // it is getting what it lacks
 			continue
@@ -90,13 +91,13 @@ func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
 				return g.giveUp(old, wanted, n.id)
 			}
 		}
-		return appendErr(g.await(g.raft.AddNonvoter(r.serverID(), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+		return appendErr(g.await(g.raft.AddNonvoter(serverID(r), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
 	}
 	if !complete {
 		return nil
 	}
 	for _, old := range servers {
-		if !slices.ContainsFunc(wanted, func(r Replica) bool { return r.serverID() == old.ID }) {
+		if !slices.ContainsFunc(wanted, func(r metadata.Replica) bool { return serverID(r) == old.ID }) {
 			return g.giveUp(old, wanted, n.id)
 		}
 	}
@@ -104,7 +105,7 @@ func (n *Node) tendGroup(s *Stream, h *journalHandle) error {
 }
 
 // giveUp takes a member out. The leader hands over first, and its successor does it.
-func (g *Group) giveUp(old raft.Server, wanted []Replica, self int32) error {
+func (g *Group) giveUp(old raft.Server, wanted []metadata.Replica, self int32) error {
 	if nodeID(old.Address) != self {
 		return appendErr(g.await(g.raft.RemoveServer(old.ID, 0, changeWithin)))
 	}

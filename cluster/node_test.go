@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -32,7 +33,7 @@ func openNode(t *testing.T, dir string, change ...func(*cluster.Options)) *clust
 	return n
 }
 
-func create(t *testing.T, n *cluster.Node, new cluster.NewStream) *cluster.Stream {
+func create(t *testing.T, n *cluster.Node, new metadata.NewStream) *metadata.Stream {
 	t.Helper()
 	s, err := n.CreateStream(t.Context(), new)
 	if err != nil {
@@ -92,7 +93,7 @@ func TestStreamsAreWhatTheyWereAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := openNode(t, dir)
-	want := create(t, n, cluster.NewStream{Name: "orders", Partitions: 3, Journals: 2, Config: map[string]string{"retention.ms": "-1"}})
+	want := create(t, n, metadata.NewStream{Name: "orders", Partitions: 3, Journals: 2, Config: map[string]string{"retention.ms": "-1"}})
 	for i := range 6 {
 		mustAppend(t, n, "orders", int32(i%3), fmt.Sprint(i))
 	}
@@ -117,7 +118,7 @@ func TestStreamsAreWhatTheyWereAfterARestart(t *testing.T) {
 	if offset := mustAppend(t, n, "orders", 4, "first"); offset != 0 {
 		t.Errorf("the first record of partition 4 got offset %d, want 0", offset)
 	}
-	if _, err := n.Partition("orders", 5); !errors.Is(err, cluster.ErrUnknownPartition) {
+	if _, err := n.Partition("orders", 5); !errors.Is(err, metadata.ErrUnknownPartition) {
 		t.Errorf("partition 5 of 5: %v, want ErrUnknownPartition", err)
 	}
 }
@@ -126,9 +127,9 @@ func TestStreamsAreWhatTheyWereAfterARestart(t *testing.T) {
 func TestStreamCreatedAgainIsANewOne(t *testing.T) {
 	t.Parallel()
 	n := openNode(t, t.TempDir())
-	old := create(t, n, cluster.NewStream{Name: "s"})
+	old := create(t, n, metadata.NewStream{Name: "s"})
 	mustAppend(t, n, "s", 0, "old")
-	offset := []cluster.GroupOffset{{Stream: old.ID, Offset: 1}}
+	offset := []metadata.GroupOffset{{Stream: old.ID, Offset: 1}}
 	if err := n.CommitOffsets(t.Context(), "g", offset); err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +140,14 @@ func TestStreamCreatedAgainIsANewOne(t *testing.T) {
 	if err := n.DeleteStream(t.Context(), old.ID); err != nil {
 		t.Fatal(err)
 	}
-	fresh := create(t, n, cluster.NewStream{Name: "s"})
+	fresh := create(t, n, metadata.NewStream{Name: "s"})
 	if fresh.ID == old.ID {
 		t.Fatal("the new stream has the old one's id")
 	}
 	if got := mustAppend(t, n, "s", 0, "new"); got != 0 {
 		t.Errorf("its first record got offset %d, want 0", got)
 	}
-	if _, ok, _ := n.Meta().GroupOffset("g", cluster.StreamPartition{Stream: fresh.ID}); ok {
+	if _, ok, _ := n.Meta().GroupOffset("g", metadata.StreamPartition{Stream: fresh.ID}); ok {
 		t.Error("it inherited a committed offset")
 	}
 	eventually(t, "ending appends to the old one", func() error {
@@ -166,8 +167,8 @@ func TestFilesOfADeletedStreamGoEvenIfTheNodeStopsInBetween(t *testing.T) {
 	dir := t.TempDir()
 	faulty := vfs.NewFaulty(vfs.OS{})
 	n := openNode(t, dir, func(o *cluster.Options) { o.FS = faulty })
-	s := create(t, n, cluster.NewStream{Name: "s"})
-	other := create(t, n, cluster.NewStream{Name: "other"})
+	s := create(t, n, metadata.NewStream{Name: "s"})
+	other := create(t, n, metadata.NewStream{Name: "other"})
 	mustAppend(t, n, "s", 0, "v")
 	mustAppend(t, n, "other", 0, "v")
 	faulty.Inject(vfs.Fault{Op: vfs.OpRemove, Name: s.ID.String(), Keep: true})
@@ -204,7 +205,7 @@ func TestDataThatTheMetadataDoesNotKnowIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := openNode(t, dir)
-	s := create(t, n, cluster.NewStream{Name: "s"})
+	s := create(t, n, metadata.NewStream{Name: "s"})
 	mustAppend(t, n, "s", 0, "precious")
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
@@ -258,12 +259,12 @@ func TestHoldingGroupKeepsWhatItHasNotPassed(t *testing.T) {
 	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.RetainEvery = 10 * time.Millisecond })
 	keep := map[string]string{"retention.bytes": "1"}
 	for _, name := range []string{"held", "free"} {
-		s := create(t, n, cluster.NewStream{Name: name, Config: keep})
-		group := cluster.HoldingGroupPrefix + "sink"
+		s := create(t, n, metadata.NewStream{Name: name, Config: keep})
+		group := metadata.HoldingGroupPrefix + "sink"
 		if name == "free" {
 			group = "somebody"
 		}
-		if err := n.CommitOffsets(t.Context(), group, []cluster.GroupOffset{{Stream: s.ID, Offset: 2}}); err != nil {
+		if err := n.CommitOffsets(t.Context(), group, []metadata.GroupOffset{{Stream: s.ID, Offset: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 40 {
@@ -279,7 +280,7 @@ func TestHoldingGroupKeepsWhatItHasNotPassed(t *testing.T) {
 	if b := bounds(t, n, "held"); b.Start > 2 {
 		t.Errorf("the held stream starts at %d, the group has passed only 2", b.Start)
 	}
-	if err := n.DeleteGroup(t.Context(), 0, cluster.HoldingGroupPrefix+"sink"); err != nil {
+	if err := n.DeleteGroup(t.Context(), 0, metadata.HoldingGroupPrefix+"sink"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "retention after the group is gone", func() error {
@@ -310,9 +311,9 @@ func TestGroupThatHoldsRetentionForLongIsLoggedOnce(t *testing.T) {
 	// hold makes a stream of one record that a group has passed, or has not.
 	hold := func(stream string, offset int64) {
 		t.Helper()
-		s := create(t, n, cluster.NewStream{Name: stream})
+		s := create(t, n, metadata.NewStream{Name: stream})
 		mustAppend(t, n, stream, 0, "v")
-		err := n.CommitOffsets(t.Context(), cluster.HoldingGroupPrefix+"of."+stream, []cluster.GroupOffset{{Stream: s.ID, Offset: offset}})
+		err := n.CommitOffsets(t.Context(), metadata.HoldingGroupPrefix+"of."+stream, []metadata.GroupOffset{{Stream: s.ID, Offset: offset}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +343,7 @@ func TestFullDiskRefusesAndRecoversWithoutARestart(t *testing.T) {
 	t.Parallel()
 	faulty := vfs.NewFaulty(vfs.OS{})
 	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS = faulty })
-	create(t, n, cluster.NewStream{Name: "s"})
+	create(t, n, metadata.NewStream{Name: "s"})
 	mustAppend(t, n, "s", 0, "before")
 	faulty.Limit(0)
 	stored := 1
@@ -371,8 +372,8 @@ func TestFailedDiskMakesTheJournalReadOnlyAndNotTheOthers(t *testing.T) {
 	faulty := vfs.NewFaulty(vfs.OS{})
 	log := &told{}
 	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS, o.Logger = faulty, slog.New(slog.NewTextHandler(log, nil)) })
-	sick := create(t, n, cluster.NewStream{Name: "sick"})
-	create(t, n, cluster.NewStream{Name: "well"})
+	sick := create(t, n, metadata.NewStream{Name: "sick"})
+	create(t, n, metadata.NewStream{Name: "well"})
 	mustAppend(t, n, "sick", 0, "v")
 	faulty.Inject(vfs.Fault{Op: vfs.OpSync, Name: sick.ID.String(), Keep: true})
 	if a := appendTo(t, n, "sick", 0, "w"); !errors.Is(a.Err, cluster.ErrReadOnly) {
@@ -407,7 +408,7 @@ func TestManyStreamsDoNotDelayTheStart(t *testing.T) {
 	dir := t.TempDir()
 	n := openNode(t, dir)
 	for i := range 200 {
-		create(t, n, cluster.NewStream{Name: fmt.Sprint("s", i)})
+		create(t, n, metadata.NewStream{Name: fmt.Sprint("s", i)})
 		mustAppend(t, n, fmt.Sprint("s", i), 0, "v")
 	}
 	if err := n.Close(); err != nil {
@@ -426,21 +427,21 @@ func TestManyStreamsDoNotDelayTheStart(t *testing.T) {
 func TestImpossibleStreamsAreRefused(t *testing.T) {
 	t.Parallel()
 	n := openNode(t, t.TempDir())
-	create(t, n, cluster.NewStream{Name: "a.b"})
+	create(t, n, metadata.NewStream{Name: "a.b"})
 	for _, c := range []struct {
-		new  cluster.NewStream
+		new  metadata.NewStream
 		want error
 	}{
-		{cluster.NewStream{Name: ""}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: ".."}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: "a/b"}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: strings.Repeat("a", 250)}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: "x", Partitions: -1}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: "x", Partitions: 1 << 20}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: "x", Journals: 1000}, cluster.ErrInvalidStream},
-		{cluster.NewStream{Name: "x", Config: map[string]string{"nope": "1"}}, cluster.ErrInvalidConfig},
-		{cluster.NewStream{Name: "a.b"}, cluster.ErrStreamExists},
-		{cluster.NewStream{Name: "a_b"}, cluster.ErrStreamNameCollides},
+		{metadata.NewStream{Name: ""}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: ".."}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: "a/b"}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: strings.Repeat("a", 250)}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: "x", Partitions: -1}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: "x", Partitions: 1 << 20}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: "x", Journals: 1000}, metadata.ErrInvalidStream},
+		{metadata.NewStream{Name: "x", Config: map[string]string{"nope": "1"}}, metadata.ErrInvalidConfig},
+		{metadata.NewStream{Name: "a.b"}, metadata.ErrStreamExists},
+		{metadata.NewStream{Name: "a_b"}, metadata.ErrStreamNameCollides},
 	} {
 		if _, err := n.CreateStream(context.Background(), c.new); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.new, err, c.want)
@@ -476,7 +477,7 @@ func TestDirectoriesOfNewStreamsAreMadeDurable(t *testing.T) {
 	t.Parallel()
 	faulty := vfs.NewFaulty(vfs.OS{})
 	n := openNode(t, t.TempDir(), func(o *cluster.Options) { o.FS = faulty })
-	create(t, n, cluster.NewStream{Name: "s"})
+	create(t, n, metadata.NewStream{Name: "s"})
 	faulty.Inject(vfs.Fault{Op: vfs.OpSyncDir, Name: "streams", Keep: true})
 	if a := appendTo(t, n, "s", 0, "v"); a.Err == nil {
 		t.Error("a record was acknowledged in a directory that may vanish")

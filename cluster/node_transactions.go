@@ -4,19 +4,20 @@ import (
 	"context"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
 // JoinTransaction takes partitions and groups into a producer's transaction, and returns its state. The errors are
 // ErrUnknownTransaction, ErrProducerFenced, ErrConflict while its last transaction is being ended, and, where j.Known asks
 // only, ErrTransactionState.
-func (n *Node) JoinTransaction(ctx context.Context, j TxnJoin) (*Transaction, error) {
+func (n *Node) JoinTransaction(ctx context.Context, j metadata.TxnJoin) (*metadata.Transaction, error) {
 	j.NowMillis = time.Now().UnixMilli()
-	v, err := n.proposer.propose(ctx, command{JoinTransaction: &j})
+	v, err := n.proposer.propose(ctx, metadata.Command{JoinTransaction: &j})
 	if err != nil {
 		return nil, err
 	}
-	return v.(*Transaction), nil
+	return v.(*metadata.Transaction), nil
 }
 
 // AppendTxn is Append of a batch of a transaction, which had the partition in it when it was at revision. If the

@@ -164,8 +164,8 @@ func (n *Node) holdersOf(stream string) (names []string) {
 	if !ok {
 		return nil
 	}
-	for _, h := range n.meta.idleHolders(s.ID, time.Now().Add(time.Hour)) {
-		names = append(names, h.group)
+	for _, h := range n.meta.IdleHolders(s.ID, time.Now().Add(time.Hour)) {
+		names = append(names, h.Group)
 	}
 	return names
 }

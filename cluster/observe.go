@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -80,7 +81,7 @@ func (n *Node) identifyObserver() error {
 
 // observerMay refuses all commands that an observer does not give itself: those about groups, and those by which it follows
 // its cluster.
-func observerMay(c command) error {
+func observerMay(c metadata.Command) error {
 	switch {
 	case c.CommitOffsets != nil, c.DeleteOffsets != nil, c.DeleteGroup != nil, c.KeepGroup != nil:
 		return nil
@@ -99,7 +100,7 @@ func (n *Node) openMirror(h *journalHandle) (*Group, error) {
 }
 
 // retentionHere translates a stream's retention for this node.
-func (n *Node) retentionHere(p Policy) Policy {
+func (n *Node) retentionHere(p metadata.Policy) metadata.Policy {
 	if o := n.opts.Observe; o != nil && o.Retention != 0 {
 		p.Retention, p.RetentionBytes = o.Retention, -1
 	}

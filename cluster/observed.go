@@ -6,12 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -21,15 +20,6 @@ const describeEvery = time.Second
 
 // generationShift is how much of the number of an entry is the entry's, below the cluster's generation.
 const generationShift = 44
-
-// description is what an observer is told of the metadata.
-type description struct {
-	Cluster string `json:"cluster_id"`
-	// Members are the nodes' addresses; an observer tells none: who pulls from it is to leave the nodes alone.
-	Members map[int32]string `json:"members,omitempty"`
-	Streams []*Stream        `json:"streams,omitempty"`
-	Access  *accessImage     `json:"access"`
-}
 
 // source serves observers from a node. It is safe for concurrent use.
 type source struct {
@@ -90,7 +80,7 @@ func (s *source) describe() (*mirror.Description, error) {
 	if s.last != nil && s.at == s.n.meta.Applied() {
 		return s.last, nil
 	}
-	d, at, mirrored := s.n.meta.describe()
+	d, at, mirrored := s.n.meta.Describe()
 	// A generation of the cluster that goes on without a majority of the one before may have fewer entries.
 	applied := s.n.file.get().Generation<<generationShift | at
 	if s.n.Observes() {
@@ -102,24 +92,6 @@ func (s *source) describe() (*mirror.Description, error) {
 	}
 	s.at, s.last = at, &mirror.Description{Applied: applied, Sum: sha256.Sum256(body), Body: body}
 	return s.last, nil
-}
-
-// describe returns what observers are told, and up to which entries of which metadata that goes.
-func (m *Meta) describe() (d description, applied, mirrored uint64) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	d = description{Cluster: m.clusterID, Members: map[int32]string{}, Access: &accessImage{m.sortedUsers(), m.sortedACLs()}}
-	for id, s := range m.members {
-		if s.Address != "" {
-			d.Members[id] = s.Address
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.streams)) {
-		told := *m.streams[name]
-		told.Placement, told.Leaving, told.Founders, told.Births, told.Removed = nil, nil, nil, 0, nil
-		d.Streams = append(d.Streams, &told)
-	}
-	return d, m.applied, m.mirrored
 }
 
 // Ends implements mirror.Source.
@@ -166,7 +138,7 @@ func (s *source) end(h *journalHandle, g *Group, counted map[journalKey]countedT
 
 // Journal implements mirror.Source.
 func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
-	h, err := s.n.handleOf(journalKey{StreamID(k.Stream), k.Journal})
+	h, err := s.n.handleOf(journalKey{metadata.StreamID(k.Stream), k.Journal})
 	if err != nil {
 		return nil, false
 	}
@@ -179,4 +151,4 @@ func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
 
 func (k journalKey) mirrored() mirror.Key { return mirror.Key{Stream: k.Stream, Journal: k.Journal} }
 
-func keyOf(k mirror.Key) journalKey { return journalKey{StreamID(k.Stream), k.Journal} }
+func keyOf(k mirror.Key) journalKey { return journalKey{metadata.StreamID(k.Stream), k.Journal} }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -210,7 +211,7 @@ func (o *observer) take(ctx context.Context, told mirror.Description) error {
 	if floor, sum := o.described(); told.Applied < floor || told.Sum == sum {
 		return nil
 	}
-	var d description
+	var d metadata.Description
 	if err := json.Unmarshal(told.Body, &d); err != nil {
 		return fmt.Errorf("reading the description: %w", err)
 	}
@@ -218,7 +219,7 @@ func (o *observer) take(ctx context.Context, told mirror.Description) error {
 		return err
 	}
 	for _, c := range o.commands(&d, told.Applied) {
-		if _, err := o.n.proposer.propose(ctx, command{Mirror: c}); err != nil {
+		if _, err := o.n.proposer.propose(ctx, metadata.Command{Mirror: c}); err != nil {
 			return err
 		}
 	}
@@ -241,7 +242,7 @@ func (o *observer) take(ctx context.Context, told mirror.Description) error {
 func (o *observer) adopt(ctx context.Context, cluster string) error {
 	own := o.n.ClusterID()
 	if own == "" && cluster != "" {
-		v, err := o.n.proposer.propose(ctx, command{Found: &found{ClusterID: cluster}})
+		v, err := o.n.proposer.propose(ctx, metadata.Command{Found: &metadata.Found{ClusterID: cluster}})
 		if err != nil {
 			return err
 		}
@@ -254,13 +255,13 @@ func (o *observer) adopt(ctx context.Context, cluster string) error {
 }
 
 // commands are what has to change here.
-func (o *observer) commands(d *description, applied uint64) []*mirrorStreams {
-	known := map[StreamID]*Stream{}
+func (o *observer) commands(d *metadata.Description, applied uint64) []*metadata.MirrorStreams {
+	known := map[metadata.StreamID]*metadata.Stream{}
 	for _, s := range o.n.meta.Streams() {
 		known[s.ID] = s
 	}
-	last := &mirrorStreams{Applied: applied, Access: d.Access}
-	var put []*Stream
+	last := &metadata.MirrorStreams{Applied: applied, Access: d.Access}
+	var put []*metadata.Stream
 	for _, s := range d.Streams {
 		if old, ok := known[s.ID]; !ok || !sameStream(old, s) {
 			put = append(put, s)
@@ -270,20 +271,20 @@ func (o *observer) commands(d *description, applied uint64) []*mirrorStreams {
 	for id := range known {
 		last.Gone = append(last.Gone, id)
 	}
-	slices.SortFunc(last.Gone, func(a, b StreamID) int { return slices.Compare(a[:], b[:]) })
-	all := []*mirrorStreams{last}
+	slices.SortFunc(last.Gone, func(a, b metadata.StreamID) int { return slices.Compare(a[:], b[:]) })
+	all := []*metadata.MirrorStreams{last}
 	for part := range slices.Chunk(put, putAtOnce) {
-		all = append(all, &mirrorStreams{Put: part})
+		all = append(all, &metadata.MirrorStreams{Put: part})
 	}
 	// What goes first frees names; the last one carries what all of it comes to.
 	if len(all) > 1 {
-		all[0], all[len(all)-1].Applied = &mirrorStreams{Gone: last.Gone, Access: last.Access}, applied
+		all[0], all[len(all)-1].Applied = &metadata.MirrorStreams{Gone: last.Gone, Access: last.Access}, applied
 	}
 	return all
 }
 
 // sameStream says that nothing about a stream differs that an observer is told.
-func sameStream(a, b *Stream) bool {
+func sameStream(a, b *metadata.Stream) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)

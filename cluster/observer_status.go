@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 )
 
@@ -30,8 +31,8 @@ type UpstreamStatus struct {
 
 // MirrorStatus is the copy of a stream, its journals taken together.
 type MirrorStatus struct {
-	Stream string   `json:"stream"`
-	ID     StreamID `json:"id"`
+	Stream string            `json:"stream"`
+	ID     metadata.StreamID `json:"id"`
 	// LagRecords and LagBytes are how much the upstreams know of that is not here.
 	LagRecords int64 `json:"lag_records"`
 	LagBytes   int64 `json:"lag_bytes"`
@@ -75,7 +76,7 @@ func (n *Node) ObserverReady() error {
 func (o *observer) status(now time.Time) ObserverStatus {
 	s := ObserverStatus{Cluster: o.n.ClusterID()}
 	from := map[*link]int{}
-	streams := map[StreamID]*MirrorStatus{}
+	streams := map[metadata.StreamID]*MirrorStatus{}
 	for _, st := range o.n.meta.Streams() {
 		streams[st.ID] = &MirrorStatus{Stream: st.Name, ID: st.ID}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -115,11 +116,11 @@ func TestObserversHaveWhatTheClusterHas(t *testing.T) {
 }
 
 // wantSameFrames compares what closed directories have of a stream, but for the notes that each node writes itself.
-func wantSameFrames(t *testing.T, s *cluster.Stream, dirs ...string) {
+func wantSameFrames(t *testing.T, s *metadata.Stream, dirs ...string) {
 	t.Helper()
 	var want *storage.Journal
 	for _, dir := range dirs {
-		j, err := storage.Open(s.JournalDirs(dir)[0], storage.Options{})
+		j, err := storage.Open(cluster.JournalDirs(dir, s)[0], storage.Options{})
 		must(t, err)
 		defer j.Close()
 		if want == nil {
@@ -149,7 +150,7 @@ func TestAnObserverOnlyReads(t *testing.T) {
 	p, err := n.Partition("s", 0)
 	must(t, err)
 	ctx := t.Context()
-	_, create := n.CreateStream(ctx, cluster.NewStream{Name: "other"})
+	_, create := n.CreateStream(ctx, metadata.NewStream{Name: "other"})
 	_, trim := p.DeleteBefore(1)
 	for what, err := range map[string]error{
 		"an append":    p.Append(ctx, record("x"), func(cluster.Appended) { t.Error("it was answered") }),
@@ -159,7 +160,7 @@ func TestAnObserverOnlyReads(t *testing.T) {
 		"a larger one": n.GrowStream(ctx, s.ID, 5),
 		"a deletion":   n.DeleteStream(ctx, s.ID),
 		"a setting":    n.ConfigureStream(ctx, s.ID, cluster.ConfigChange{Set: map[string]string{"retention.ms": "1"}}),
-		"a credential": n.PutCredential(ctx, "ann", cluster.Credential{Mechanism: "SCRAM-SHA-256"}),
+		"a credential": n.PutCredential(ctx, "ann", metadata.Credential{Mechanism: "SCRAM-SHA-256"}),
 	} {
 		if !errors.Is(err, cluster.ErrObserver) {
 			t.Errorf("%s: %v", what, err)
@@ -205,7 +206,7 @@ func TestObserversFollowTheStreams(t *testing.T) {
 		return true
 	})
 	must(t, c.Node(2).DeleteStream(ctx, s.ID))
-	again, err := c.Node(2).CreateStream(ctx, cluster.NewStream{Name: "s"})
+	again, err := c.Node(2).CreateStream(ctx, metadata.NewStream{Name: "s"})
 	must(t, err)
 	acked = fill(c, "s", "another ", 5)
 	wantCopy(t, c, far, "s", acked)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // Leader returns the node that leads the partition, -1 if none is known, and its epoch, which never goes back.
@@ -21,7 +23,7 @@ func (p *Partition) Replicas() []int32 {
 	if p.handle.node.Observes() {
 		return []int32{p.handle.node.id}
 	}
-	return nodesOf(p.stream.replicas(p.handle.number))
+	return metadata.NodesOf(p.stream.ReplicasOf(p.handle.number))
 }
 
 // InSync returns the replicas that have what the leader has, or nearly so. Where this node does not lead it is what the
@@ -55,17 +57,17 @@ func (p *Partition) Stuck() bool {
 
 // markerCall asks the leader of a partition to end a producer's transaction there.
 type markerCall struct {
-	Partition  StreamPartition `json:"partition"`
-	ProducerID int64           `json:"producer_id"`
-	Epoch      int16           `json:"epoch"`
-	Commit     bool            `json:"commit"`
-	Revision   uint64          `json:"revision"`
+	Partition  metadata.StreamPartition `json:"partition"`
+	ProducerID int64                    `json:"producer_id"`
+	Epoch      int16                    `json:"epoch"`
+	Commit     bool                     `json:"commit"`
+	Revision   uint64                   `json:"revision"`
 }
 
 // WriteMarker ends a producer's transaction in a partition, wherever its leader is, and returns when the marker is
 // stored. It may be repeated: revision is that of the transaction's state, by which the journal knows a repetition. While
 // no leader can be reached it goes on trying until ctx ends.
-func (n *Node) WriteMarker(ctx context.Context, key StreamPartition, producerID int64, epoch int16, commit bool, revision uint64) error {
+func (n *Node) WriteMarker(ctx context.Context, key metadata.StreamPartition, producerID int64, epoch int16, commit bool, revision uint64) error {
 	m := markerCall{key, producerID, epoch, commit, revision}
 	for {
 		err := n.tryMarker(ctx, m)
@@ -80,7 +82,7 @@ func (n *Node) WriteMarker(ctx context.Context, key StreamPartition, producerID 
 
 // again says whether a request to a leader may succeed when it is made once more. What the leader refused stays refused.
 func again(err error) bool {
-	for _, refusal := range []error{ErrUnknownStream, ErrUnknownPartition, ErrProducerFenced, ErrTransactionState, ErrReadOnly, ErrClosed} {
+	for _, refusal := range []error{metadata.ErrUnknownStream, metadata.ErrUnknownPartition, metadata.ErrProducerFenced, metadata.ErrTransactionState, ErrReadOnly, ErrClosed} {
 		if errors.Is(err, refusal) {
 			return false
 		}

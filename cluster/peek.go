@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -20,10 +20,10 @@ import (
 // PeekMeta reads the metadata of a data directory as it stands on disk, without a lock and without changing anything: on a
 // disk that is mounted read-only, or beside the node that has it open. In a group of one all that is in its log holds.
 // The error is fs.ErrNotExist where there is no metadata.
-func PeekMeta(fsys vfs.FS, dir string) (*Meta, error) {
+func PeekMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
 	dir = filepath.Join(dir, metaDir)
-	m := newMeta()
-	after, err := m.peekSnapshot(fsys, dir)
+	m := metadata.New()
+	after, err := peekSnapshot(m, fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func PeekMeta(fsys vfs.FS, dir string) (*Meta, error) {
 }
 
 // peekSnapshot loads the newest good snapshot and returns the log entry that it stands for.
-func (m *Meta) peekSnapshot(fsys vfs.FS, dir string) (index uint64, err error) {
+func peekSnapshot(m *metadata.State, fsys vfs.FS, dir string) (index uint64, err error) {
 	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, "snapshots")}
 	names, err := fsys.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,37 +68,9 @@ func (m *Meta) peekSnapshot(fsys vfs.FS, dir string) (index uint64, err error) {
 	return 0, nil
 }
 
-// Hold is what keeps a partition's records from an offset on: the position of a group that a pipeline has registered, or
-// a source's checkpoint.
-type Hold struct {
-	Group     string
-	Partition int32
-	Offset    int64
-}
-
-// Holds returns what holds a stream's records, by partition and group.
-func (m *Meta) Holds(stream StreamID) (all []Hold) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for name, g := range m.groups {
-		if !strings.HasPrefix(name, HoldingGroupPrefix) {
-			continue
-		}
-		for p, o := range g.offsets {
-			if p.Stream == stream {
-				all = append(all, Hold{name, p.Partition, o.Offset})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b Hold) int {
-		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Group, b.Group))
-	})
-	return all
-}
-
 // JournalDirs returns where a data directory keeps the journals of a stream, in their order, and which partitions are in
 // each: p in journal p modulo their number.
-func (s *Stream) JournalDirs(dir string) []string {
+func JournalDirs(dir string, s *metadata.Stream) []string {
 	dirs := make([]string, s.Journals)
 	for i := range dirs {
 		dirs[i] = filepath.Join(dir, streamsDir, s.ID.String(), fmt.Sprint(i))

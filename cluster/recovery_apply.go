@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -39,12 +40,12 @@ func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
 	}
 	var sealed sealedPlan
 	var p RecoveryPlan
-	err = strictJSON(b, &sealed)
+	err = metadata.DecodeStrict(b, &sealed)
 	if err == nil && sealed.CRC != sumOf(sealed.Plan) {
 		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Plan))
 	}
 	if err == nil {
-		err = strictJSON(sealed.Plan, &p)
+		err = metadata.DecodeStrict(sealed.Plan, &p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
@@ -161,7 +162,7 @@ func (r *recovery) finish() error {
 // leadJournal makes the copy of a journal its group's only member.
 func (r *recovery) leadJournal(j PlannedJournal) error {
 	o := storage.Options{FS: r.fsys, Logger: r.log}
-	return r.lead(copyDir(r.dir, j.JournalID), o, j.Base.server(raft.Voter), j.Term, nil, nil)
+	return r.lead(copyDir(r.dir, j.JournalID), o, raftServer(j.Base, raft.Voter), j.Term, nil, nil)
 }
 
 // recoverMeta makes the metadata go on here, or lets it come from the node where it does.
@@ -170,7 +171,7 @@ func (r *recovery) recoverMeta(self int32) error {
 	if self != r.plan.Metadata {
 		return r.setAside(dir)
 	}
-	command, err := encodeEntry(nil, []command{{RecoverCluster: r.plan.command()}})
+	command, err := metadata.EncodeEntry(nil, []metadata.Command{{RecoverCluster: r.plan.command()}})
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (r *recovery) recoverMeta(self int32) error {
 		end, _, err := newestSnapshot(r.fsys, dir)
 		return end, err
 	}
-	return r.lead(dir, o, Replica{Node: self}.server(raft.Voter), r.plan.MetadataTerm, match, command)
+	return r.lead(dir, o, raftServer(metadata.Replica{Node: self}, raft.Voter), r.plan.MetadataTerm, match, command)
 }
 
 // lead appends to a log the entries by which its member goes on alone: the configuration, and a command if there is one.

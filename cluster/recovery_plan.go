@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // Errors of a recovery.
@@ -28,7 +30,7 @@ type RecoveryPlan struct {
 	Generation uint64  `json:"generation"`
 	Survivors  []int32 `json:"survivors"`
 	// Gone are the nodes that are no part of the cluster any more.
-	Gone []Member `json:"gone"`
+	Gone []metadata.Member `json:"gone"`
 	// Metadata is the node with whose metadata the cluster goes on, MetadataTerm that of the entries that say so.
 	Metadata     int32            `json:"metadata"`
 	MetadataTerm uint64           `json:"metadata_term"`
@@ -40,9 +42,9 @@ type RecoveryPlan struct {
 // PlannedJournal is a journal and the copy that it goes on with.
 type PlannedJournal struct {
 	PlacedJournal
-	Base   Replica `json:"base"`
-	Others []int32 `json:"others,omitempty"` // survivors that get another copy in place of theirs
-	Term   uint64  `json:"term"`
+	Base   metadata.Replica `json:"base"`
+	Others []int32          `json:"others,omitempty"` // survivors that get another copy in place of theirs
+	Term   uint64           `json:"term"`
 	// HadMajority says that the survivors' copies are a majority: then nothing of it is lost.
 	HadMajority bool `json:"had_majority,omitempty"`
 	// Copy is the one that it goes on with.
@@ -139,7 +141,7 @@ func (p *RecoveryPlan) choose(j *PlannedJournal, reports []*RecoveryReport) (fou
 			good = append(good, r.Node)
 		}
 		if !found || c.LogEnd.compare(j.Copy.LogEnd) > 0 {
-			j.Copy, j.Base, found = c, Replica{Node: r.Node, Born: c.Born}, true
+			j.Copy, j.Base, found = c, metadata.Replica{Node: r.Node, Born: c.Born}, true
 		}
 	}
 	j.Term += termsSkipped
@@ -155,10 +157,10 @@ func (p *RecoveryPlan) choose(j *PlannedJournal, reports []*RecoveryReport) (fou
 }
 
 // command is what the metadata has to know.
-func (p *RecoveryPlan) command() *recoverCluster {
-	c := &recoverCluster{Generation: p.Generation, Survivors: p.Survivors}
+func (p *RecoveryPlan) command() *metadata.RecoverCluster {
+	c := &metadata.RecoverCluster{Generation: p.Generation, Survivors: p.Survivors}
 	for _, j := range p.Journals {
-		c.Journals = append(c.Journals, recoveredJournal{Stream: j.Stream, Journal: j.Journal, Base: j.Base, Others: j.Others})
+		c.Journals = append(c.Journals, metadata.RecoveredJournal{Stream: j.Stream, Journal: j.Journal, Base: j.Base, Others: j.Others})
 	}
 	return c
 }

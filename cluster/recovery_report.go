@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -25,8 +26,8 @@ type RecoveryReport struct {
 	Generation uint64 `json:"generation,omitempty"`
 	Node       int32  `json:"node"`
 	// Members are the nodes of the cluster as this one's metadata has them, Voters those that elect the metadata's leader.
-	Members []Member `json:"members"`
-	Voters  []int32  `json:"voters"`
+	Members []metadata.Member `json:"members"`
+	Voters  []int32           `json:"voters"`
 	// Metadata is where the copy of the metadata ends.
 	Metadata LogEnd `json:"metadata"`
 	// Journals are those that the metadata knows, Copies those that the node has.
@@ -50,8 +51,8 @@ func (e LogEnd) compare(o LogEnd) int {
 
 // JournalID names a journal of a stream.
 type JournalID struct {
-	Stream  StreamID `json:"stream_id"`
-	Journal int32    `json:"journal"`
+	Stream  metadata.StreamID `json:"stream_id"`
+	Journal int32             `json:"journal"`
 }
 
 func (j JournalID) String() string { return fmt.Sprintf("%s/%d", j.Stream, j.Journal) }
@@ -109,7 +110,7 @@ func ReportForRecovery(fsys vfs.FS, dir string) (r *RecoveryReport, err error) {
 	case !found || f.get().Node == 0:
 		return nil, fmt.Errorf("%s is no directory of a node of a cluster: it has no %s", dir, nodeFileName)
 	case f.get().Removed != "":
-		return nil, fmt.Errorf("%w: node %d (%s): what it has does not count", ErrRemoved, f.get().Node, f.get().Removed)
+		return nil, fmt.Errorf("%w: node %d (%s): what it has does not count", metadata.ErrRemoved, f.get().Node, f.get().Removed)
 	}
 	me := f.get()
 	r = &RecoveryReport{Cluster: me.Cluster, Generation: me.Generation, Node: me.Node}
@@ -128,7 +129,7 @@ func ReportForRecovery(fsys vfs.FS, dir string) (r *RecoveryReport, err error) {
 }
 
 // readMeta fills in what the metadata says.
-func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*Meta, error) {
+func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
 	meta, err := PeekMeta(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata of %s: %w", dir, err)
@@ -159,7 +160,7 @@ func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*Meta, error) {
 	r.Members = meta.Members()
 	for _, s := range meta.Streams() {
 		for j := range s.Journals {
-			r.Journals = append(r.Journals, PlacedJournal{JournalID{s.ID, j}, s.Name, nodesOf(s.replicas(j))})
+			r.Journals = append(r.Journals, PlacedJournal{JournalID{s.ID, j}, s.Name, metadata.NodesOf(s.ReplicasOf(j))})
 		}
 	}
 	return meta, nil
@@ -189,7 +190,7 @@ func newestSnapshot(fsys vfs.FS, dir string) (end LogEnd, conf raft.Configuratio
 // parseNoteName is the inverse of [journalHandle.noteName].
 func parseNoteName(name string) (id JournalID, err error) {
 	stream, journal, _ := strings.Cut(name, "/")
-	if id.Stream, err = ParseStreamID(stream); err != nil {
+	if id.Stream, err = metadata.ParseStreamID(stream); err != nil {
 		return id, err
 	}
 	n, err := strconv.ParseInt(journal, 10, 32)
@@ -198,7 +199,7 @@ func parseNoteName(name string) (id JournalID, err error) {
 }
 
 // findCopy looks at a copy of a journal.
-func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *Meta) FoundCopy {
+func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata.State) FoundCopy {
 	c := FoundCopy{JournalID: id, Born: born}
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
@@ -214,7 +215,7 @@ func copyDir(dir string, id JournalID) string {
 	return filepath.Join(dir, streamsDir, id.Stream.String(), strconv.Itoa(int(id.Journal)))
 }
 
-func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *Meta) error {
+func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *metadata.State) error {
 	p, err := storage.OpenPeek(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("its files are gone")
@@ -242,20 +243,8 @@ func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *Meta) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(next)) {
 		f := FoundPartition{Partition: n, Next: next[n]}
-		f.Group, f.Read = meta.furthest(StreamPartition{Stream: c.Stream, Partition: n})
+		f.Group, f.Read = meta.Furthest(metadata.StreamPartition{Stream: c.Stream, Partition: n})
 		c.Partitions = append(c.Partitions, f)
 	}
 	return nil
-}
-
-// furthest is the group that has committed the highest position of a partition, of those that read all of it.
-func (m *Meta) furthest(p StreamPartition) (group string, offset int64) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for _, name := range slices.Sorted(maps.Keys(m.groups)) {
-		if o, ok := m.groups[name].offsets[p]; ok && o.Offset > offset {
-			group, offset = name, o.Offset
-		}
-	}
-	return group, offset
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -50,7 +51,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	t.Parallel()
 	c, s := replicated(t, 3, "s")
 	acked := fill(c, "s", "a", 20)
-	must(t, c.Node(0).CommitOffsets(t.Context(), "g", []cluster.GroupOffset{{Stream: s.ID, Offset: 1000}}))
+	must(t, c.Node(0).CommitOffsets(t.Context(), "g", []metadata.GroupOffset{{Stream: s.ID, Offset: 1000}}))
 	last := c.Leader("s", 0)
 	for i := range 3 {
 		wantReplica(t, c, i, "s", acked)
@@ -106,7 +107,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 			t.Fatalf("node %d does not learn that the cluster went on without it", c.Node(i).ID())
 		}
 		c.Stop(i)
-		if _, err := cluster.ReportForRecovery(vfs.OS{}, c.Dir(i)); !errors.Is(err, cluster.ErrRemoved) {
+		if _, err := cluster.ReportForRecovery(vfs.OS{}, c.Dir(i)); !errors.Is(err, metadata.ErrRemoved) {
 			t.Errorf("what it has is offered again: %v", err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 	acked := map[string]map[int64]string{}
 	for i, replicas := range [][]int32{{1, 2, 3}, {3, 4, 5}, {1, 4, 5}, {1, 2, 5}} {
 		name := fmt.Sprint("s", i)
-		s, err := c.Node(0).CreateStream(t.Context(), cluster.NewStream{Name: name, Replication: 3})
+		s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Replication: 3})
 		must(t, err)
 		must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, replicas))
 		acked[name] = fill(c, name, "a", 5)

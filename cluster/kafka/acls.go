@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // binding is an ACL in the protocol's numbers.
@@ -17,12 +17,12 @@ type binding struct {
 	pattern    kmsg.ACLResourcePatternType
 	operation  kmsg.ACLOperation
 	permission kmsg.ACLPermissionType
-	acl        cluster.ACL
+	acl        metadata.ACL
 }
 
 // bindingOf reads an ACL of the metadata. Words that a later build has written stay
 // unknown numbers, which concern nothing.
-func bindingOf(a cluster.ACL) binding {
+func bindingOf(a metadata.ACL) binding {
 	b := binding{acl: a}
 	b.resource, _ = kmsg.ParseACLResourceType(a.Resource)
 	b.pattern, _ = kmsg.ParseACLResourcePatternType(a.Pattern)
@@ -36,14 +36,14 @@ func (s *Server) createACLs(c *call, req *kmsg.CreateACLsRequest) kmsg.Response 
 	defer c.within(0)()
 	resp := req.ResponseKind().(*kmsg.CreateACLsResponse)
 	refused := s.mayKeepACLs(c, kmsg.ACLOperationAlter)
-	var acls []cluster.ACL
+	var acls []metadata.ACL
 	results := make([]error, len(req.Creations))
 	for i, creation := range req.Creations {
 		if results[i] = refused; refused == nil {
 			results[i] = checkACL(creation)
 		}
 		if results[i] == nil {
-			acls = append(acls, cluster.ACL{
+			acls = append(acls, metadata.ACL{
 				Resource: creation.ResourceType.String(), Name: creation.ResourceName, Pattern: creation.ResourcePatternType.String(),
 				Principal: creation.Principal, Host: creation.Host,
 				Operation: creation.Operation.String(), Permission: creation.PermissionType.String(),
@@ -209,7 +209,7 @@ func (s *Server) deleteMatching(c *call, f aclFilter) ([]kmsg.DeleteACLsResponse
 	if len(found) == 0 {
 		return nil, nil
 	}
-	var acls []cluster.ACL
+	var acls []metadata.ACL
 	var matching []kmsg.DeleteACLsResponseResultMatchingACL
 	for _, b := range found {
 		acls = append(acls, b.acl)

@@ -4,7 +4,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // addOffsetsToTxn names a group whose offsets will be committed with a
@@ -23,7 +23,7 @@ func (s *Server) addOffsetsToTxn(c *call, req *kmsg.AddOffsetsToTxnRequest) kmsg
 		resp.ErrorCode = errorCode(err)
 		return resp
 	}
-	err = s.txns.add(s.ctx, cluster.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
+	err = s.txns.add(s.ctx, metadata.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
 	resp.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 2)
 	return resp
 }

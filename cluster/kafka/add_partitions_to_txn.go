@@ -5,6 +5,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // addPartitionsToTxn names the partitions that a transaction will write to: all
@@ -53,7 +54,7 @@ type txnPartitions struct {
 
 func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTxnResponseTopic {
 	var topics []kmsg.AddPartitionsToTxnResponseTopic
-	var partitions []cluster.StreamPartition
+	var partitions []metadata.StreamPartition
 	missing := false
 	refused := error(nil)
 	if c.version < 4 { // a broker has asked for its client
@@ -89,7 +90,7 @@ func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTx
 	case asked.verify:
 		code = fencedCode(coordinatorCode(s.txns.verify(asked, partitions)), true)
 	default:
-		err := s.txns.add(s.ctx, cluster.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
+		err := s.txns.add(s.ctx, metadata.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
 		code = fencedCode(coordinatorCode(err), c.version >= 2)
 	}
 	for i := range topics {
@@ -103,10 +104,10 @@ func (s *Server) addToTxn(c *call, asked txnPartitions) []kmsg.AddPartitionsToTx
 }
 
 // verify says whether all partitions are in the producer's open transaction.
-func (c *txnCoordinator) verify(asked txnPartitions, partitions []cluster.StreamPartition) error {
+func (c *txnCoordinator) verify(asked txnPartitions, partitions []metadata.StreamPartition) error {
 	if _, err := c.coordinate(); err != nil {
 		return err
 	}
-	_, err := c.check(cluster.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
+	_, err := c.check(metadata.TxnJoin{ID: asked.id, ProducerID: asked.producerID, Epoch: asked.epoch, Partitions: partitions})
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // alterConfigs replaces all settings of streams by those given.
@@ -83,8 +84,8 @@ func (s *Server) incremental(r kmsg.IncrementalAlterConfigsRequestResource) (clu
 		case kmsg.IncrementalAlterConfigOpDelete:
 			change.Delete = append(change.Delete, config.Name)
 		case kmsg.IncrementalAlterConfigOpAppend, kmsg.IncrementalAlterConfigOpSubtract:
-			setting, ok := cluster.FindSetting(config.Name)
-			if !ok || setting.Kind != cluster.KindList || stream == nil {
+			setting, ok := metadata.FindSetting(config.Name)
+			if !ok || setting.Kind != metadata.KindList || stream == nil {
 				return change, fmt.Errorf("%w: %s is no list", kerr.InvalidConfig, config.Name)
 			}
 			change.Set[config.Name] = editList(stream.Value(config.Name), value, config.Op)

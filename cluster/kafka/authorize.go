@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // clusterName is the one resource of type CLUSTER.
@@ -17,12 +17,12 @@ const clusterName = "kafka-cluster"
 // authorizer decides by the ACLs of the metadata, as Kafka's own does: deny beats
 // allow, and what no ACL allows is denied. It is safe for concurrent use.
 type authorizer struct {
-	meta   *cluster.Meta
+	meta   *metadata.State
 	supers map[string]bool // principals that no ACL is asked for
 	rules  atomic.Pointer[ruleSet]
 }
 
-func newAuthorizer(meta *cluster.Meta, supers []string) *authorizer {
+func newAuthorizer(meta *metadata.State, supers []string) *authorizer {
 	a := &authorizer{meta: meta, supers: map[string]bool{}}
 	for _, s := range supers {
 		a.supers[s] = true
@@ -196,7 +196,7 @@ func (c *call) may(op kmsg.ACLOperation, kind kmsg.ACLResourceType, name string)
 // topic returns TOPIC_AUTHORIZATION_FAILED unless the client may do op to a topic. A
 // tag is a part of its stream.
 func (c *call) topic(op kmsg.ACLOperation, name string) error {
-	name, _ = cluster.SplitTag(name)
+	name, _ = metadata.SplitTag(name)
 	if !c.may(op, kmsg.ACLResourceTypeTopic, name) {
 		return kerr.TopicAuthorizationFailed
 	}

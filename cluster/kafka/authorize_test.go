@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // guarded is a broker that asks ACLs: of everybody who comes by its TCP address.
@@ -34,7 +35,7 @@ func (b *broker) as(user string, opts ...kgo.Opt) *kgo.Client {
 // acl adds one ACL, of the form that tests write.
 func (b *broker) acl(permission string, principal string, op kmsg.ACLOperation, kind kmsg.ACLResourceType, pattern kmsg.ACLResourcePatternType, name string) {
 	b.t.Helper()
-	err := b.node.CreateACLs(b.t.Context(), []cluster.ACL{{
+	err := b.node.CreateACLs(b.t.Context(), []metadata.ACL{{
 		Resource: kind.String(), Name: name, Pattern: pattern.String(), Principal: principal, Host: "*",
 		Operation: op.String(), Permission: permission,
 	}})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // nowhere is the address that clients inside the process are told of this node: their
@@ -58,7 +58,7 @@ func (c *conn) broker(id int32) (broker, error) {
 }
 
 // leaveOut logs, once, that clients of a listener cannot reach a node.
-func (s *Server) leaveOut(listener string, m cluster.Member) {
+func (s *Server) leaveOut(listener string, m metadata.Member) {
 	s.mu.Lock()
 	key := fmt.Sprint(listener, "\x00", m.ID)
 	_, known := s.leftOut[key]

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -58,7 +59,7 @@ func TestAFollowerNeverSaysOutOfRangeOfWhatMayCome(t *testing.T) {
 }
 
 // fetchNear fetches from a replica as a consumer in its rack, which waits a little.
-func fetchNear(t *testing.T, at *kgo.Broker, id cluster.StreamID, rack string, offset int64) kmsg.FetchResponseTopicPartition {
+func fetchNear(t *testing.T, at *kgo.Broker, id metadata.StreamID, rack string, offset int64) kmsg.FetchResponseTopicPartition {
 	t.Helper()
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxBytes, req.SessionEpoch, req.Rack, req.MaxWaitMillis, req.MinBytes = 1<<20, -1, rack, 50, 1

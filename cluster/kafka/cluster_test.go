@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // Whatever was answered is there, once and in order, though one node after the other is
@@ -202,7 +202,7 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 }
 
 // answersFor checks what a node says of the partition that a node leads in an epoch.
-func answersFor(t *testing.T, at *kgo.Broker, topic cluster.StreamID, leads bool, id, epoch int32) error {
+func answersFor(t *testing.T, at *kgo.Broker, topic metadata.StreamID, leads bool, id, epoch int32) error {
 	t.Helper()
 	meta := metadataOf(t, at, "t")
 	if p := meta.Topics[0].Partitions[0]; len(meta.Brokers) != 3 || p.Leader != id || p.LeaderEpoch != epoch || len(p.Replicas) != 3 || len(p.ISR) != 3 {
@@ -235,7 +235,7 @@ func metadataOf(t *testing.T, at *kgo.Broker, topic string) *kmsg.MetadataRespon
 	return requestAt(t, at, req).(*kmsg.MetadataResponse)
 }
 
-func produceAt(t *testing.T, at *kgo.Broker, id cluster.StreamID) *kmsg.ProduceResponse {
+func produceAt(t *testing.T, at *kgo.Broker, id metadata.StreamID) *kmsg.ProduceResponse {
 	t.Helper()
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, 30_000
@@ -248,7 +248,7 @@ func produceAt(t *testing.T, at *kgo.Broker, id cluster.StreamID) *kmsg.ProduceR
 	return requestAt(t, at, req).(*kmsg.ProduceResponse)
 }
 
-func fetchAt(t *testing.T, at *kgo.Broker, id cluster.StreamID, epoch int32) *kmsg.FetchResponse {
+func fetchAt(t *testing.T, at *kgo.Broker, id metadata.StreamID, epoch int32) *kmsg.FetchResponse {
 	t.Helper()
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxBytes, req.SessionEpoch = 1<<20, -1

@@ -8,11 +8,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // source says where a setting's value comes from.
-func source(stream *cluster.Stream, name string) kmsg.ConfigSource {
+func source(stream *metadata.Stream, name string) kmsg.ConfigSource {
 	if _, given := stream.Config[name]; given {
 		return kmsg.ConfigSourceDynamicTopicConfig
 	}
@@ -28,7 +28,7 @@ const minInSync = "min.insync.replicas"
 
 // setting returns the value of a stream's setting. As many replicas as make a majority have
 // a record before its producer hears of it, whatever is set: so that is the default.
-func (s *Server) setting(stream *cluster.Stream, name string) string {
+func (s *Server) setting(stream *metadata.Stream, name string) string {
 	if _, given := stream.Config[name]; name == minInSync && !given {
 		return strconv.Itoa(max(int(s.replicationFactor(stream)), 1)/2 + 1)
 	}
@@ -84,15 +84,15 @@ func (s *Server) configsOf(r kmsg.DescribeConfigsRequestResource, req *kmsg.Desc
 	return nil, kerr.InvalidRequest
 }
 
-func (s *Server) topicConfigs(stream *cluster.Stream, req *kmsg.DescribeConfigsRequest) []kmsg.DescribeConfigsResponseResourceConfig {
+func (s *Server) topicConfigs(stream *metadata.Stream, req *kmsg.DescribeConfigsRequest) []kmsg.DescribeConfigsResponseResourceConfig {
 	var configs []kmsg.DescribeConfigsResponseResourceConfig
-	for _, setting := range cluster.Settings() {
+	for _, setting := range metadata.Settings() {
 		config := kmsg.NewDescribeConfigsResponseResourceConfig()
 		config.Name, config.Value = setting.Name, kmsg.StringPtr(s.setting(stream, setting.Name))
 		config.Source = source(stream, setting.Name)
 		config.IsDefault = config.Source == kmsg.ConfigSourceDefaultConfig
 		config.ConfigType = kmsg.ConfigType(setting.Kind)
-		config.ReadOnly = setting.Name == cluster.SettingJournals || setting.Name == cluster.SettingDurability
+		config.ReadOnly = setting.Name == metadata.SettingJournals || setting.Name == metadata.SettingDurability
 		if req.IncludeDocumentation {
 			config.Documentation = kmsg.StringPtr(setting.Doc)
 		}
@@ -113,7 +113,7 @@ func (s *Server) brokerConfigs() []kmsg.DescribeConfigsResponseResourceConfig {
 		"auto.create.topics.enable":        strconv.FormatBool(!s.opts.NoAutoCreate),
 		"num.partitions":                   strconv.Itoa(int(s.opts.AutoPartitions)),
 		"default.replication.factor":       strconv.Itoa(min(len(s.node.Members()), mostReplicas)),
-		"message.max.bytes":                strconv.Itoa(cluster.MaxBatchBytes),
+		"message.max.bytes":                strconv.Itoa(metadata.MaxBatchBytes),
 		"socket.request.max.bytes":         strconv.Itoa(s.opts.MaxRequestBytes),
 		"offset.metadata.max.bytes":        strconv.Itoa(maxOffsetMetadata),
 		"transaction.max.timeout.ms":       strconv.Itoa(int(maxTxnTimeout.Milliseconds())),

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // settleWithin is how long a request waits for the metadata to take what it wants
@@ -76,7 +77,7 @@ func coordinatorCode(err error) int16 {
 		return ke.Code
 	}
 	switch {
-	case errors.Is(err, cluster.ErrNotCoordinator):
+	case errors.Is(err, metadata.ErrNotCoordinator):
 		return kerr.NotCoordinator.Code
 	case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, cluster.ErrGroupClosed),
 		errors.Is(err, cluster.ErrClosed), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

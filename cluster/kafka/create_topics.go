@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // createTopics creates streams.
@@ -25,7 +25,7 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 		}
 		topic := kmsg.NewCreateTopicsResponseTopic()
 		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.Topic, -1, -1
-		var stream *cluster.Stream
+		var stream *metadata.Stream
 		err := error(nil)
 		if named[t.Topic] > 1 {
 			err = fmt.Errorf("%w: topic %q is named twice", kerr.InvalidRequest, t.Topic)
@@ -50,11 +50,11 @@ func (s *Server) createTopics(c *call, req *kmsg.CreateTopicsRequest) kmsg.Respo
 	return resp
 }
 
-func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*cluster.Stream, error) {
-	n := cluster.NewStream{Name: t.Topic, Partitions: t.NumPartitions, Config: map[string]string{}, ValidateOnly: validateOnly}
+func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateOnly bool) (*metadata.Stream, error) {
+	n := metadata.NewStream{Name: t.Topic, Partitions: t.NumPartitions, Config: map[string]string{}, ValidateOnly: validateOnly}
 	nodes := len(s.node.Members())
 	switch {
-	case !cluster.ValidStreamName(t.Topic):
+	case !metadata.ValidStreamName(t.Topic):
 		return nil, fmt.Errorf("%w: %q", kerr.InvalidTopicException, t.Topic)
 	case len(t.ReplicaAssignment) > 0:
 		placed, err := assigned(t)
@@ -80,7 +80,7 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 		n.Config[config.Name] = *config.Value
 	}
 	stream, err := s.node.CreateStream(c.ctx, n)
-	if len(n.Placement) > 0 && (errors.Is(err, cluster.ErrUnknownMember) || errors.Is(err, cluster.ErrInvalidReplication)) {
+	if len(n.Placement) > 0 && (errors.Is(err, metadata.ErrUnknownMember) || errors.Is(err, metadata.ErrInvalidReplication)) {
 		err = fmt.Errorf("%w: %w", kerr.InvalidReplicaAssignment, err)
 	}
 	return stream, err
@@ -104,7 +104,7 @@ func assigned(t kmsg.CreateTopicsRequestTopic) ([][]int32, error) {
 
 // replicationFactor is how many replicas each of a stream's journals has: as many as the
 // first, unless somebody has changed single ones.
-func (s *Server) replicationFactor(stream *cluster.Stream) int16 {
+func (s *Server) replicationFactor(stream *metadata.Stream) int16 {
 	p, err := s.node.Partition(stream.Name, 0)
 	if err != nil {
 		return -1
@@ -112,9 +112,9 @@ func (s *Server) replicationFactor(stream *cluster.Stream) int16 {
 	return int16(len(p.Replicas()))
 }
 
-func (s *Server) createdConfigs(stream *cluster.Stream) []kmsg.CreateTopicsResponseTopicConfig {
+func (s *Server) createdConfigs(stream *metadata.Stream) []kmsg.CreateTopicsResponseTopicConfig {
 	var configs []kmsg.CreateTopicsResponseTopicConfig
-	for _, setting := range cluster.Settings() {
+	for _, setting := range metadata.Settings() {
 		config := kmsg.NewCreateTopicsResponseTopicConfig()
 		config.Name, config.Value = setting.Name, kmsg.StringPtr(s.setting(stream, setting.Name))
 		config.Source = int8(source(stream, setting.Name))

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // deleteGroups forgets groups without members, with their offsets. That also
@@ -37,7 +37,7 @@ func (s *Server) deleteGroup(c *call, id string) error {
 	ctx, cancel := c.soon()
 	defer cancel()
 	err = s.node.DeleteGroup(ctx, epoch, id)
-	if inMemory && errors.Is(err, cluster.ErrUnknownGroup) {
+	if inMemory && errors.Is(err, metadata.ErrUnknownGroup) {
 		return nil // it had no offsets
 	}
 	return err

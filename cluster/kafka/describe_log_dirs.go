@@ -5,7 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // describeLogDirs answers how much of the disk topics take: nil is all of them.
@@ -38,12 +38,12 @@ func (s *Server) describeLogDirs(c *call, req *kmsg.DescribeLogDirsRequest) kmsg
 }
 
 // has reports whether this node is one of a partition's replicas.
-func (s *Server) has(stream *cluster.Stream, partition int32) bool {
+func (s *Server) has(stream *metadata.Stream, partition int32) bool {
 	p, err := s.node.Partition(stream.Name, partition)
 	return err == nil && slices.Contains(p.Replicas(), s.node.ID())
 }
 
-func (s *Server) logDirTopic(stream *cluster.Stream, wanted func(int32) bool) (kmsg.DescribeLogDirsResponseDirTopic, error) {
+func (s *Server) logDirTopic(stream *metadata.Stream, wanted func(int32) bool) (kmsg.DescribeLogDirsResponseDirTopic, error) {
 	topic := kmsg.NewDescribeLogDirsResponseDirTopic()
 	topic.Topic = stream.Name
 	for i := range stream.Partitions {

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // electLeaders hands partitions to the replica that should lead them: those that are
@@ -69,7 +69,7 @@ func (s *Server) electLeader(ctx context.Context, topic string, index int32) err
 	}
 	stream, ok := s.node.Meta().StreamByID(p.Key().Stream)
 	if !ok {
-		return cluster.ErrUnknownStream
+		return metadata.ErrUnknownStream
 	}
 	if err := s.node.Transfer(ctx, stream.ID, index%stream.Journals, preferred); err != nil {
 		return fmt.Errorf("%w: %w", kerr.PreferredLeaderNotAvailable, err)

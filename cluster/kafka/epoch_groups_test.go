@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 func joining() membership.Join {
@@ -42,7 +42,7 @@ func TestMembershipsOfAnotherEpochAreVoid(t *testing.T) {
 	if _, ok := c.find(5, "g"); ok {
 		t.Error("the group has members in the next epoch")
 	}
-	if _, err := c.get(3, "g"); !errors.Is(err, cluster.ErrNotCoordinator) {
+	if _, err := c.get(3, "g"); !errors.Is(err, metadata.ErrNotCoordinator) {
 		t.Errorf("a request of the former epoch: %v, want ErrNotCoordinator", err)
 	}
 	if next, err := c.get(5, "g"); err != nil || next == g {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -28,22 +29,22 @@ func errorCode(err error) int16 {
 		err  error
 		code *kerr.Error
 	}{
-		{cluster.ErrUnknownStream, kerr.UnknownTopicOrPartition},
-		{cluster.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
-		{cluster.ErrTagged, kerr.InvalidTopicException},
+		{metadata.ErrUnknownStream, kerr.UnknownTopicOrPartition},
+		{metadata.ErrUnknownPartition, kerr.UnknownTopicOrPartition},
+		{metadata.ErrTagged, kerr.InvalidTopicException},
 		{cluster.ErrObserver, kerr.PolicyViolation},
-		{cluster.ErrStreamExists, kerr.TopicAlreadyExists},
-		{cluster.ErrStreamNameCollides, kerr.InvalidTopicException},
-		{cluster.ErrNotMorePartitions, kerr.InvalidPartitions},
-		{cluster.ErrInvalidStream, kerr.InvalidRequest},
-		{cluster.ErrInvalidConfig, kerr.InvalidConfig},
-		{cluster.ErrUnknownGroup, kerr.GroupIDNotFound},
-		{cluster.ErrUnknownTransaction, kerr.InvalidProducerIDMapping},
-		{cluster.ErrProducerFenced, kerr.InvalidProducerEpoch},
-		{cluster.ErrTransactionState, kerr.InvalidTxnState},
-		{cluster.ErrConflict, kerr.ConcurrentTransactions},
-		{cluster.ErrNotCoordinator, kerr.NotCoordinator},
-		{cluster.ErrInvalidReplication, kerr.InvalidReplicationFactor},
+		{metadata.ErrStreamExists, kerr.TopicAlreadyExists},
+		{metadata.ErrStreamNameCollides, kerr.InvalidTopicException},
+		{metadata.ErrNotMorePartitions, kerr.InvalidPartitions},
+		{metadata.ErrInvalidStream, kerr.InvalidRequest},
+		{metadata.ErrInvalidConfig, kerr.InvalidConfig},
+		{metadata.ErrUnknownGroup, kerr.GroupIDNotFound},
+		{metadata.ErrUnknownTransaction, kerr.InvalidProducerIDMapping},
+		{metadata.ErrProducerFenced, kerr.InvalidProducerEpoch},
+		{metadata.ErrTransactionState, kerr.InvalidTxnState},
+		{metadata.ErrConflict, kerr.ConcurrentTransactions},
+		{metadata.ErrNotCoordinator, kerr.NotCoordinator},
+		{metadata.ErrInvalidReplication, kerr.InvalidReplicationFactor},
 		{membership.ErrUnknownMember, kerr.UnknownMemberID},
 		{membership.ErrMemberIDRequired, kerr.MemberIDRequired},
 		{membership.ErrFencedInstance, kerr.FencedInstanceID},

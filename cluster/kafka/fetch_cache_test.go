@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // sessionCache is a cache whose clock a test moves.
 func sessionCache(max int) (*fetchSessions, *time.Duration) {
-	s := newFetchSessions(max, func(cluster.StreamID) string { return "" })
+	s := newFetchSessions(max, func(metadata.StreamID) string { return "" })
 	start, passed := time.Now(), new(time.Duration)
 	s.now = func() time.Time { return start.Add(*passed) }
 	return s, passed

@@ -3,7 +3,7 @@ package kafka
 import (
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // fetchRequest is a Fetch request, without what concerns replicas.
@@ -24,7 +24,7 @@ type fetchRequest struct {
 // fetchTopic is a topic of a fetch. A request that names topics by id has only
 // that; the name is looked up.
 type fetchTopic struct {
-	id         cluster.StreamID
+	id         metadata.StreamID
 	name       string
 	partitions []fetchPartition
 }

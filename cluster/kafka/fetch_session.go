@@ -9,7 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // A client's session epoch says what it wants: 0 a session, -1 none, and above
@@ -36,7 +36,7 @@ type fetchSessions struct {
 	max int // sessions
 	now func() time.Time
 	// topicName resolves a topic's id; empty if there is none.
-	topicName func(cluster.StreamID) string
+	topicName func(metadata.StreamID) string
 
 	mu         sync.Mutex
 	sessions   map[int32]*fetchSession
@@ -55,13 +55,13 @@ type fetchSession struct {
 
 // entryKey names a partition as the client does.
 type entryKey struct {
-	id        cluster.StreamID
+	id        metadata.StreamID
 	name      string // empty in sessions that go by ids
 	partition int32
 }
 
 func keyOf(t fetchTopic, partition int32) entryKey {
-	if t.id != (cluster.StreamID{}) {
+	if t.id != (metadata.StreamID{}) {
 		return entryKey{id: t.id, partition: partition}
 	}
 	return entryKey{name: t.name, partition: partition}
@@ -77,7 +77,7 @@ type sessionEntry struct {
 	highWatermark, start int64 // last answered; -1: answer whatever it is
 }
 
-func newFetchSessions(max int, topicName func(cluster.StreamID) string) *fetchSessions {
+func newFetchSessions(max int, topicName func(metadata.StreamID) string) *fetchSessions {
 	return &fetchSessions{max: max, now: time.Now, topicName: topicName, sessions: map[int32]*fetchSession{}}
 }
 
@@ -126,7 +126,7 @@ func (s *fetchSessions) begin(r *fetchRequest) (fetchPlan, error) {
 // resolve gives topics that are named by id their names.
 func (s *fetchSessions) resolve(topics []fetchTopic) {
 	for i, t := range topics {
-		if t.id != (cluster.StreamID{}) {
+		if t.id != (metadata.StreamID{}) {
 			topics[i].name = s.topicName(t.id)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // groupCoordinator holds the groups that have, or lately had, members. Offsets
@@ -94,7 +94,7 @@ func (c *groupCoordinator) get(epoch uint64, id string) (*membership.Group, erro
 		return nil, membership.ErrClosed
 	}
 	if !c.under(epoch) {
-		return nil, cluster.ErrNotCoordinator
+		return nil, metadata.ErrNotCoordinator
 	}
 	if g, ok := c.groups[id]; ok {
 		return g, nil

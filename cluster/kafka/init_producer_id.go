@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // initProducerID gives a producer its id and epoch. With a transactional id it
@@ -25,7 +25,7 @@ func (s *Server) initProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.R
 			resp.ProducerEpoch = 0
 		}
 	} else if err = c.txn(kmsg.ACLOperationWrite, *req.TransactionalID); err == nil {
-		var t *cluster.Transaction
+		var t *metadata.Transaction
 		if t, err = s.txns.init(c.conn.server.ctx, req); err == nil {
 			resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch
 		}
@@ -43,7 +43,7 @@ func fencedCode(code int16, newer bool) int16 {
 	return code
 }
 
-func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDRequest) (*cluster.Transaction, error) {
+func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDRequest) (*metadata.Transaction, error) {
 	id := *req.TransactionalID
 	timeout := time.Duration(req.TransactionTimeoutMillis) * time.Millisecond
 	switch {
@@ -62,16 +62,16 @@ func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDReque
 	defer l.Unlock()
 	t, ok := c.node.Meta().Transaction(id)
 	if !ok {
-		return c.begin(ctx, cluster.Transaction{ID: id, TimeoutMillis: req.TransactionTimeoutMillis})
+		return c.begin(ctx, metadata.Transaction{ID: id, TimeoutMillis: req.TransactionTimeoutMillis})
 	}
 	// A producer that names its id wants to go on after an error; it must be the
 	// current one, or the one that did not see the answer to its last bump.
 	known := req.ProducerID >= 0
 	retry := known && req.ProducerID == t.ProducerID && req.ProducerEpoch == t.LastEpoch
 	if known && !retry && (req.ProducerID != t.ProducerID || req.ProducerEpoch != t.Epoch) {
-		return nil, cluster.ErrProducerFenced
+		return nil, metadata.ErrProducerFenced
 	}
-	open := t.State == cluster.TxnOngoing
+	open := t.State == metadata.TxnOngoing
 	last := int16(-1)
 	if known {
 		last = req.ProducerEpoch
@@ -84,7 +84,7 @@ func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDReque
 		return t, nil
 	}
 	next := *t
-	next.TimeoutMillis, next.State = req.TransactionTimeoutMillis, cluster.TxnEmpty
+	next.TimeoutMillis, next.State = req.TransactionTimeoutMillis, metadata.TxnEmpty
 	switch {
 	case next.Epoch >= lastEpoch:
 		return c.begin(ctx, next)
@@ -97,9 +97,9 @@ func (c *txnCoordinator) init(ctx context.Context, req *kmsg.InitProducerIDReque
 // settle ends what the transactional id has open or decided. last is the epoch of
 // the client that asks for it, or -1: its request may come again if the answer is
 // lost, and must not find itself fenced by its own first try.
-func (c *txnCoordinator) settle(ctx context.Context, t *cluster.Transaction, last int16) error {
+func (c *txnCoordinator) settle(ctx context.Context, t *metadata.Transaction, last int16) error {
 	switch {
-	case t.State == cluster.TxnOngoing:
+	case t.State == metadata.TxnOngoing:
 		return c.fence(ctx, t, last)
 	case t.Decided():
 		return c.complete(ctx, t)
@@ -109,12 +109,12 @@ func (c *txnCoordinator) settle(ctx context.Context, t *cluster.Transaction, las
 
 // begin gives a transactional id a fresh producer id, because it is new or its
 // epochs are used up.
-func (c *txnCoordinator) begin(ctx context.Context, t cluster.Transaction) (*cluster.Transaction, error) {
+func (c *txnCoordinator) begin(ctx context.Context, t metadata.Transaction) (*metadata.Transaction, error) {
 	producerID, err := c.node.NextProducerID(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.ProducerID, t.Epoch, t.LastEpoch = producerID, 0, -1
-	t.State = cluster.TxnEmpty
+	t.State = metadata.TxnEmpty
 	return c.node.PutTransaction(ctx, t)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 var txnStates = []string{
-	string(cluster.TxnEmpty), string(cluster.TxnOngoing), string(cluster.TxnPrepareCommit), string(cluster.TxnPrepareAbort),
-	string(cluster.TxnCompleteCommit), string(cluster.TxnCompleteAbort),
+	string(metadata.TxnEmpty), string(metadata.TxnOngoing), string(metadata.TxnPrepareCommit), string(metadata.TxnPrepareAbort),
+	string(metadata.TxnCompleteCommit), string(metadata.TxnCompleteAbort),
 }
 
 // listTransactions answers with the transactional ids there are, if this node

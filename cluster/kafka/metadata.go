@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // metadata answers which streams there are and who serves them, and creates a
@@ -52,7 +52,7 @@ func (s *Server) metadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	return resp
 }
 
-func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*cluster.Stream, error) {
+func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*metadata.Stream, error) {
 	if t.Topic == nil {
 		stream, ok := s.node.Meta().StreamByID(t.TopicID)
 		if !ok || c.topic(kmsg.ACLOperationDescribe, stream.Name) != nil {
@@ -64,13 +64,13 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 		return nil, err
 	}
 	stream, tag, ok := s.streamOf(*t.Topic)
-	name, _ := cluster.SplitTag(*t.Topic)
+	name, _ := metadata.SplitTag(*t.Topic)
 	switch {
 	case ok:
 		return stream, nil
-	case tag != "" && cluster.ValidStreamName(name):
+	case tag != "" && metadata.ValidStreamName(name):
 		return nil, kerr.UnknownTopicOrPartition // nobody makes a stream by reading a part of it
-	case !cluster.ValidStreamName(*t.Topic):
+	case !metadata.ValidStreamName(*t.Topic):
 		return nil, kerr.InvalidTopicException
 	case internalTopic(*t.Topic): // it comes to be as in Kafka: when it is named
 	case !create:
@@ -82,8 +82,8 @@ func (s *Server) findTopic(c *call, t kmsg.MetadataRequestTopic, create bool) (*
 	}
 	ctx, cancel := c.soon()
 	defer cancel()
-	stream, err := s.node.CreateStream(ctx, cluster.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
-	if errors.Is(err, cluster.ErrStreamExists) { // by another client, a moment ago
+	stream, err := s.node.CreateStream(ctx, metadata.NewStream{Name: *t.Topic, Partitions: s.opts.AutoPartitions})
+	if errors.Is(err, metadata.ErrStreamExists) { // by another client, a moment ago
 		if stream, ok := s.node.Meta().Stream(*t.Topic); ok {
 			return stream, nil
 		}
@@ -99,14 +99,14 @@ func internalTopic(name string) bool {
 }
 
 // topicName returns the name of the topic with that id; empty if there is none.
-func (s *Server) topicName(id cluster.StreamID) string {
+func (s *Server) topicName(id metadata.StreamID) string {
 	if stream, ok := s.node.Meta().StreamByID(id); ok {
 		return stream.Name
 	}
 	return ""
 }
 
-func (s *Server) metadataTopic(c *call, stream *cluster.Stream, brokers []broker, operations bool) kmsg.MetadataResponseTopic {
+func (s *Server) metadataTopic(c *call, stream *metadata.Stream, brokers []broker, operations bool) kmsg.MetadataResponseTopic {
 	topic := kmsg.NewMetadataResponseTopic()
 	if operations {
 		topic.AuthorizedOperations = c.authorized(kmsg.ACLResourceTypeTopic, stream.Name)
@@ -120,7 +120,7 @@ func (s *Server) metadataTopic(c *call, stream *cluster.Stream, brokers []broker
 
 // metadataPartition answers who leads a partition and who has it. A leader that this
 // client cannot reach is as good as none.
-func (s *Server) metadataPartition(c *call, stream *cluster.Stream, index int32, brokers []broker) kmsg.MetadataResponseTopicPartition {
+func (s *Server) metadataPartition(c *call, stream *metadata.Stream, index int32, brokers []broker) kmsg.MetadataResponseTopicPartition {
 	p := kmsg.NewMetadataResponseTopicPartition()
 	p.Partition, p.Leader = index, -1
 	part, err := s.node.Partition(stream.Name, index)

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // encodeFetch writes an answer with one partition and reads it as a client does.
@@ -18,7 +19,7 @@ func encodeFetch(t *testing.T, version int16, f fetched, brokers []broker) *kmsg
 	e.int16(0)
 	e.int32(7)
 	e.length(1)
-	e.topic(fetchTopic{name: "t", id: cluster.StreamID{1}})
+	e.topic(fetchTopic{name: "t", id: metadata.StreamID{1}})
 	e.length(1)
 	e.partition(&f)
 	e.tags()

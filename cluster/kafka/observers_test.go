@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // observing starts an observer of a cluster's nodes with its Kafka face, and waits until it has a topic.
@@ -196,7 +197,7 @@ func TestAnObserverRefusesWhatChangesSomething(t *testing.T) {
 }
 
 // fetchOffset is the error that a fetch of an offset is answered with.
-func fetchOffset(t *testing.T, at *kgo.Broker, id cluster.StreamID, offset int64) int16 {
+func fetchOffset(t *testing.T, at *kgo.Broker, id metadata.StreamID, offset int64) int16 {
 	t.Helper()
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxBytes, req.SessionEpoch = 1<<20, -1

@@ -6,8 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // maxOffsetMetadata is Kafka's bound for what a client may keep with an offset.
@@ -25,7 +25,7 @@ func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Respo
 		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 	}
 	now := time.Now().UnixMilli()
-	var offsets []cluster.GroupOffset
+	var offsets []metadata.GroupOffset
 	var accepted []*kmsg.OffsetCommitResponseTopicPartition
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetCommitResponseTopic()
@@ -86,23 +86,23 @@ func (s *Server) mayCommit(epoch uint64, group, memberID, instanceID string, gen
 }
 
 // groupOffset checks one offset of a commit.
-func (s *Server) groupOffset(c *call, topic string, partition int32, offset int64, epoch int32, metadata *string, now int64) (cluster.GroupOffset, error) {
+func (s *Server) groupOffset(c *call, topic string, partition int32, offset int64, epoch int32, note *string, now int64) (metadata.GroupOffset, error) {
 	if err := c.topic(kmsg.ACLOperationRead, topic); err != nil {
-		return cluster.GroupOffset{}, err
+		return metadata.GroupOffset{}, err
 	}
 	stream, tag, ok := s.streamOf(topic)
 	switch {
 	case !ok || partition < 0 || partition >= stream.Partitions:
-		return cluster.GroupOffset{}, kerr.UnknownTopicOrPartition
-	case len(orEmpty(metadata)) > maxOffsetMetadata:
-		return cluster.GroupOffset{}, kerr.OffsetMetadataTooLarge
+		return metadata.GroupOffset{}, kerr.UnknownTopicOrPartition
+	case len(orEmpty(note)) > maxOffsetMetadata:
+		return metadata.GroupOffset{}, kerr.OffsetMetadataTooLarge
 	case offset < 0:
-		return cluster.GroupOffset{}, kerr.InvalidCommitOffsetSize
+		return metadata.GroupOffset{}, kerr.InvalidCommitOffsetSize
 	}
-	return cluster.GroupOffset{
+	return metadata.GroupOffset{
 		Stream: stream.ID, Partition: partition, Tag: tag,
 		Offset: offset, LeaderEpoch: epoch,
-		Metadata:     []byte(orEmpty(metadata)),
+		Metadata:     []byte(orEmpty(note)),
 		CommitMillis: now,
 	}, nil
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka/membership"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // offsetDelete forgets offsets of a group that nobody consumes with.
@@ -30,7 +30,7 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 		resp.ErrorCode = kerr.GroupSubscribedToTopic.Code
 		return resp
 	}
-	var partitions []cluster.StreamPartition
+	var partitions []metadata.StreamPartition
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetDeleteResponseTopic()
 		topic.Topic = t.Topic
@@ -41,7 +41,7 @@ func (s *Server) offsetDelete(c *call, req *kmsg.OffsetDeleteRequest) kmsg.Respo
 			if err := c.topic(kmsg.ACLOperationRead, t.Topic); err != nil {
 				answer.ErrorCode = errorCode(err)
 			} else if ok && p.Partition >= 0 && p.Partition < stream.Partitions {
-				partitions = append(partitions, cluster.StreamPartition{Stream: stream.ID, Partition: p.Partition, Tag: tag})
+				partitions = append(partitions, metadata.StreamPartition{Stream: stream.ID, Partition: p.Partition, Tag: tag})
 			} else {
 				answer.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // offsetFetch answers what groups have committed: one group until version 7, any
@@ -146,7 +146,7 @@ func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable b
 	if !ok {
 		return answer // nothing committed, as for a topic that never was
 	}
-	offset, ok, unstable := s.node.Meta().GroupOffset(group, cluster.StreamPartition{Stream: stream.ID, Partition: partition, Tag: tag})
+	offset, ok, unstable := s.node.Meta().GroupOffset(group, metadata.StreamPartition{Stream: stream.ID, Partition: partition, Tag: tag})
 	if stable && unstable {
 		answer.ErrorCode = kerr.UnstableOffsetCommit.Code
 		return answer
@@ -162,10 +162,10 @@ func (s *Server) fetchGroupOffset(group, topic string, partition int32, stable b
 func (s *Server) groupTopics(group string) map[string][]int32 {
 	topics := map[string][]int32{}
 	partitions := s.node.Meta().GroupPartitions(group)
-	slices.SortFunc(partitions, func(a, b cluster.StreamPartition) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.SortFunc(partitions, func(a, b metadata.StreamPartition) int { return cmp.Compare(a.Partition, b.Partition) })
 	for _, p := range partitions {
 		if stream, ok := s.node.Meta().StreamByID(p.Stream); ok {
-			name := cluster.JoinTag(stream.Name, p.Tag)
+			name := metadata.JoinTag(stream.Name, p.Tag)
 			topics[name] = append(topics[name], p.Partition)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -274,7 +275,7 @@ func (s *Server) producePartition(version int16, b batchRequest) (*cluster.Parti
 // checkTimes refuses times that the stream's bounds exclude. The batch header
 // has the first record's time and the latest one, which is what can be known
 // without decompressing it.
-func checkTimes(h storage.Header, policy cluster.Policy, now time.Time) error {
+func checkTimes(h storage.Header, policy metadata.Policy, now time.Time) error {
 	// A record without a time (-1) is of no time, not of 1969.
 	if h.BaseTimestamp >= 0 && now.Sub(time.UnixMilli(h.BaseTimestamp)) > policy.MaxBefore ||
 		h.MaxTimestamp >= 0 && time.UnixMilli(h.MaxTimestamp).Sub(now) > policy.MaxAfter {

@@ -1,6 +1,8 @@
 package kafka
 
-import "github.com/daybook-data/daybook/cluster"
+import (
+	"github.com/daybook-data/daybook/cluster/metadata"
+)
 
 // produceRequest is a Produce request whose records are parts of its frame.
 type produceRequest struct {
@@ -13,7 +15,7 @@ type produceRequest struct {
 
 // produceTopic is named by its id from version 13 on; the name is looked up.
 type produceTopic struct {
-	id         cluster.StreamID
+	id         metadata.StreamID
 	name       string
 	partitions []producePartition
 	denied     error // the client may not write to it

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // alterPartitionAssignments says which nodes are to have partitions. The journals move
@@ -30,7 +30,7 @@ func (s *Server) alterPartitionAssignments(c *call, req *kmsg.AlterPartitionAssi
 		for _, p := range t.Partitions {
 			answer := kmsg.NewAlterPartitionAssignmentsResponseTopicPartition()
 			answer.Partition = p.Partition
-			err := error(cluster.ErrUnknownStream)
+			err := error(metadata.ErrUnknownStream)
 			if known {
 				err = s.reassign(c.ctx, stream, p, mayResize, asked)
 			}
@@ -44,7 +44,7 @@ func (s *Server) alterPartitionAssignments(c *call, req *kmsg.AlterPartitionAssi
 
 // reassign moves the journal of one partition. asked holds what the request has asked for
 // each journal before.
-func (s *Server) reassign(ctx context.Context, stream *cluster.Stream, p kmsg.AlterPartitionAssignmentsRequestTopicPartition, mayResize bool, asked map[int32][]int32) error {
+func (s *Server) reassign(ctx context.Context, stream *metadata.Stream, p kmsg.AlterPartitionAssignmentsRequestTopicPartition, mayResize bool, asked map[int32][]int32) error {
 	part, err := s.node.Partition(stream.Name, p.Partition)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *Server) listPartitionReassignments(c *call, req *kmsg.ListPartitionReas
 
 // reassignment returns what is still to be done for a partition: until the copies that are
 // to go have gone, which is when all new ones count.
-func (s *Server) reassignment(stream *cluster.Stream, index int32) (p kmsg.ListPartitionReassignmentsResponseTopicPartition, moving bool) {
+func (s *Server) reassignment(stream *metadata.Stream, index int32) (p kmsg.ListPartitionReassignmentsResponseTopicPartition, moving bool) {
 	p = kmsg.NewListPartitionReassignmentsResponseTopicPartition()
 	p.Partition = index
 	journal := int(index % stream.Journals)

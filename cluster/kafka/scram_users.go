@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/xdg-go/scram"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // The SASL mechanisms there are.
@@ -54,8 +54,8 @@ func findScram(match func(scramHash) bool) (scramHash, bool) {
 }
 
 // NewCredentials makes a user's credentials of a password, for every mechanism.
-func NewCredentials(user, password string) ([]cluster.Credential, error) {
-	var all []cluster.Credential
+func NewCredentials(user, password string) ([]metadata.Credential, error) {
+	var all []metadata.Credential
 	for _, h := range scramHashes {
 		salt := make([]byte, 32)
 		_, _ = rand.Read(salt) // documented never to fail
@@ -68,23 +68,23 @@ func NewCredentials(user, password string) ([]cluster.Credential, error) {
 	return all, nil
 }
 
-func (h scramHash) credential(user, password string, factors scram.KeyFactors) (cluster.Credential, error) {
+func (h scramHash) credential(user, password string, factors scram.KeyFactors) (metadata.Credential, error) {
 	client, err := h.hash.NewClient(user, password, "")
 	if err != nil {
-		return cluster.Credential{}, fmt.Errorf("user %q: its name or password has characters that SASL forbids: %w", user, err)
+		return metadata.Credential{}, fmt.Errorf("user %q: its name or password has characters that SASL forbids: %w", user, err)
 	}
 	stored, err := client.GetStoredCredentialsWithError(factors)
 	if err != nil {
-		return cluster.Credential{}, err
+		return metadata.Credential{}, err
 	}
-	return cluster.Credential{
+	return metadata.Credential{
 		Mechanism: h.name, Iterations: factors.Iters, Salt: []byte(factors.Salt),
 		StoredKey: stored.StoredKey, ServerKey: stored.ServerKey,
 	}, nil
 }
 
 // CheckPassword reports whether password is the one that a credential was made of.
-func CheckPassword(user, password string, c cluster.Credential) bool {
+func CheckPassword(user, password string, c metadata.Credential) bool {
 	h, ok := findScram(func(h scramHash) bool { return h.name == c.Mechanism })
 	if !ok {
 		return false
@@ -96,7 +96,7 @@ func CheckPassword(user, password string, c cluster.Credential) bool {
 // decoy is the credential of a user that does not exist: nobody has its password,
 // and from outside it looks like any other: its salt is the same at each login, on all nodes. Only while the secret that
 // they share cannot be had, as the metadata has no leader, this node has one of its own.
-func (s *Server) decoy(user string, h scramHash) cluster.Credential {
+func (s *Server) decoy(user string, h scramHash) metadata.Credential {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 	defer cancel()
 	secret, err := s.node.DecoySecret(ctx)
@@ -109,11 +109,11 @@ func (s *Server) decoy(user string, h scramHash) cluster.Credential {
 	size := h.hash().Size()
 	key := make([]byte, size)
 	_, _ = rand.Read(key)
-	return cluster.Credential{Mechanism: h.name, Iterations: minIterations, Salt: seed, StoredKey: key, ServerKey: key}
+	return metadata.Credential{Mechanism: h.name, Iterations: minIterations, Salt: seed, StoredKey: key, ServerKey: key}
 }
 
 // credential returns a user's credential, or a decoy.
-func (s *Server) credential(user string, h scramHash) cluster.Credential {
+func (s *Server) credential(user string, h scramHash) metadata.Credential {
 	if c, ok := s.node.Meta().Credential(user, h.name); ok {
 		return c
 	}
@@ -127,7 +127,7 @@ func (s *Server) describeUserSCRAMCredentials(c *call, req *kmsg.DescribeUserSCR
 		resp.ErrorCode, resp.ErrorMessage = errorCode(err), errorText(err)
 		return resp
 	}
-	users := map[string]*cluster.User{}
+	users := map[string]*metadata.User{}
 	asked := map[string]int{}
 	var order []string
 	for _, u := range s.node.Meta().Users() {
@@ -159,7 +159,7 @@ func (s *Server) describeUserSCRAMCredentials(c *call, req *kmsg.DescribeUserSCR
 	return resp
 }
 
-func credentialInfos(u *cluster.User) []kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo {
+func credentialInfos(u *metadata.User) []kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo {
 	var infos []kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo
 	for _, credential := range u.Credentials {
 		if h, ok := findScram(func(h scramHash) bool { return h.name == credential.Mechanism }); ok {
@@ -232,7 +232,7 @@ func (s *Server) alterUser(ctx context.Context, user string, changes []scramChan
 		} else {
 			err = s.node.PutCredential(ctx, user, h.fromSalted(change.upsert))
 		}
-		if errors.Is(err, cluster.ErrUnknownUser) {
+		if errors.Is(err, metadata.ErrUnknownUser) {
 			return fmt.Errorf("%w: user %q", kerr.ResourceNotFound, user)
 		}
 		if err != nil {
@@ -263,7 +263,7 @@ func (s *Server) checkScramChange(change scramChange) error {
 
 // fromSalted derives the keys of a password that the client has salted itself (RFC
 // 5802, section 3).
-func (h scramHash) fromSalted(u *kmsg.AlterUserSCRAMCredentialsRequestUpsertion) cluster.Credential {
+func (h scramHash) fromSalted(u *kmsg.AlterUserSCRAMCredentialsRequestUpsertion) metadata.Credential {
 	sum := func(text string) []byte {
 		mac := hmac.New(func() hash.Hash { return h.hash() }, u.SaltedPassword)
 		mac.Write([]byte(text))
@@ -271,7 +271,7 @@ func (h scramHash) fromSalted(u *kmsg.AlterUserSCRAMCredentialsRequestUpsertion)
 	}
 	stored := h.hash()
 	stored.Write(sum("Client Key"))
-	return cluster.Credential{
+	return metadata.Credential{
 		Mechanism: h.name, Iterations: int(u.Iterations), Salt: slices.Clone(u.Salt),
 		StoredKey: stored.Sum(nil), ServerKey: sum("Server Key"),
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // tables produces rounds of one batch for each of the tables "shop.t0" and on, to one partition, and waits until a
@@ -153,7 +153,7 @@ func TestOffsetsOfATagAreItsOwn(t *testing.T) {
 	}
 	stream, _ := b.node.Meta().Stream("t")
 	for tag, want := range map[string]int64{"shop.t1": 18, "": 20} {
-		o, ok, _ := b.node.Meta().GroupOffset("g", cluster.StreamPartition{Stream: stream.ID, Tag: tag})
+		o, ok, _ := b.node.Meta().GroupOffset("g", metadata.StreamPartition{Stream: stream.ID, Tag: tag})
 		if !ok || o.Offset != want {
 			t.Errorf("tag %q is committed at %d, want %d", tag, o.Offset, want)
 		}

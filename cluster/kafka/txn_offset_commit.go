@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // txnOffsetCommit adds offsets to a transaction; they count once it commits.
@@ -24,7 +25,7 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 	}
 	now := time.Now().UnixMilli()
-	var offsets []cluster.GroupOffset
+	var offsets []metadata.GroupOffset
 	var accepted []*kmsg.TxnOffsetCommitResponseTopicPartition
 	for _, t := range req.Topics {
 		topic := kmsg.NewTxnOffsetCommitResponseTopic()
@@ -52,7 +53,7 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 	ctx, cancel := c.soon()
 	defer cancel()
 	if c.version >= 5 { // the group joins the transaction with its first offsets
-		err = s.txns.add(s.ctx, cluster.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
+		err = s.txns.add(s.ctx, metadata.TxnJoin{ID: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Groups: []string{req.Group}})
 	}
 	if err == nil {
 		err = s.node.PendTxnOffsets(ctx, cluster.PendingOffsets{

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 const (
@@ -62,13 +63,13 @@ type txnCoordinator struct {
 
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex
-	heard map[string]*cluster.Transaction // states that the metadata here does not have yet
+	heard map[string]*metadata.Transaction // states that the metadata here does not have yet
 }
 
 func newTxnCoordinator(s *Server) *txnCoordinator {
 	return &txnCoordinator{
 		node: s.node, logger: s.logger, coordinate: s.coordinate,
-		locks: map[string]*sync.Mutex{}, heard: map[string]*cluster.Transaction{},
+		locks: map[string]*sync.Mutex{}, heard: map[string]*metadata.Transaction{},
 	}
 }
 
@@ -120,7 +121,7 @@ func (c *txnCoordinator) tendAll(ctx context.Context) {
 
 // tend ends a transaction that is decided or overdue, and forgets an id that is
 // not used any more.
-func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) error {
+func (c *txnCoordinator) tend(ctx context.Context, seen *metadata.Transaction) error {
 	l := c.lockOf(seen.ID)
 	l.Lock()
 	defer l.Unlock()
@@ -137,22 +138,22 @@ func (c *txnCoordinator) tend(ctx context.Context, seen *cluster.Transaction) er
 	return c.fence(ctx, t, -1)
 }
 
-func unused(t *cluster.Transaction) bool {
-	return t.State != cluster.TxnOngoing && !t.Decided() && time.Since(time.UnixMilli(t.UpdatedMillis)) > txnForget
+func unused(t *metadata.Transaction) bool {
+	return t.State != metadata.TxnOngoing && !t.Decided() && time.Since(time.UnixMilli(t.UpdatedMillis)) > txnForget
 }
 
-func overdue(t *cluster.Transaction) bool {
+func overdue(t *metadata.Transaction) bool {
 	started := time.UnixMilli(t.StartedMillis)
-	return t.State == cluster.TxnOngoing && time.Since(started) > time.Duration(t.TimeoutMillis)*time.Millisecond
+	return t.State == metadata.TxnOngoing && time.Since(started) > time.Duration(t.TimeoutMillis)*time.Millisecond
 }
 
 // fence aborts an open transaction under a higher epoch, so that its producer
 // can add nothing more. last is the epoch from which its client may still come for
 // the new one, or -1.
-func (c *txnCoordinator) fence(ctx context.Context, t *cluster.Transaction, last int16) error {
+func (c *txnCoordinator) fence(ctx context.Context, t *metadata.Transaction, last int16) error {
 	next := *t
 	next.Epoch, next.LastEpoch = t.Epoch+1, last
-	next.State = cluster.TxnPrepareAbort
+	next.State = metadata.TxnPrepareAbort
 	prepared, err := c.node.PutTransaction(ctx, next)
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (c *txnCoordinator) fence(ctx context.Context, t *cluster.Transaction, last
 
 // complete writes the markers of a decided transaction, all at once, and then
 // that they are written. Until then its state says that they are due.
-func (c *txnCoordinator) complete(ctx context.Context, t *cluster.Transaction) error {
+func (c *txnCoordinator) complete(ctx context.Context, t *metadata.Transaction) error {
 	var markers errgroup.Group
 	markers.SetLimit(markersAtOnce)
 	for _, key := range t.Partitions {
@@ -172,9 +173,9 @@ func (c *txnCoordinator) complete(ctx context.Context, t *cluster.Transaction) e
 		return fmt.Errorf("writing transaction markers: %w", err)
 	}
 	next := *t
-	next.State = cluster.TxnCompleteAbort
-	if t.State == cluster.TxnPrepareCommit {
-		next.State = cluster.TxnCompleteCommit
+	next.State = metadata.TxnCompleteAbort
+	if t.State == metadata.TxnPrepareCommit {
+		next.State = metadata.TxnCompleteCommit
 	}
 	_, err := c.node.PutTransaction(ctx, next)
 	return err
@@ -182,16 +183,16 @@ func (c *txnCoordinator) complete(ctx context.Context, t *cluster.Transaction) e
 
 // mark writes the marker of a decided transaction in one partition, wherever its leader
 // is, and looks for it while there is none.
-func (c *txnCoordinator) mark(ctx context.Context, t *cluster.Transaction, key cluster.StreamPartition) error {
+func (c *txnCoordinator) mark(ctx context.Context, t *metadata.Transaction, key metadata.StreamPartition) error {
 	for {
 		if _, ok := c.node.Meta().StreamByID(key.Stream); !ok {
 			return nil // deleted: nothing is open there
 		}
-		err := c.node.WriteMarker(ctx, key, t.ProducerID, t.Epoch, t.State == cluster.TxnPrepareCommit, uint64(t.Revision))
+		err := c.node.WriteMarker(ctx, key, t.ProducerID, t.Epoch, t.State == metadata.TxnPrepareCommit, uint64(t.Revision))
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, cluster.ErrUnknownStream):
+		case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, metadata.ErrUnknownStream):
 			if !pause(ctx, markerRetry) {
 				return err
 			}
@@ -203,13 +204,13 @@ func (c *txnCoordinator) mark(ctx context.Context, t *cluster.Transaction, key c
 
 // owned locks a transactional id and returns its state if the producer is its
 // current one. Decided transactions are finished first.
-func (c *txnCoordinator) owned(ctx context.Context, id string, producerID int64, epoch int16) (t *cluster.Transaction, unlock func(), err error) {
-	return c.locked(ctx, id, func(t *cluster.Transaction) error {
+func (c *txnCoordinator) owned(ctx context.Context, id string, producerID int64, epoch int16) (t *metadata.Transaction, unlock func(), err error) {
+	return c.locked(ctx, id, func(t *metadata.Transaction) error {
 		switch {
 		case t.ProducerID != producerID:
 			return kerr.InvalidProducerIDMapping
 		case t.Epoch != epoch:
-			return cluster.ErrProducerFenced
+			return metadata.ErrProducerFenced
 		}
 		return nil
 	})
@@ -217,7 +218,7 @@ func (c *txnCoordinator) owned(ctx context.Context, id string, producerID int64,
 
 // locked locks a transactional id and returns its state if judge has nothing against it.
 // Decided transactions are finished first.
-func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*cluster.Transaction) error) (t *cluster.Transaction, unlock func(), err error) {
+func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*metadata.Transaction) error) (t *metadata.Transaction, unlock func(), err error) {
 	if _, err := c.coordinate(); err != nil {
 		return nil, nil, err
 	}
@@ -246,7 +247,7 @@ func (c *txnCoordinator) locked(ctx context.Context, id string, judge func(*clus
 }
 
 // add puts partitions and groups into a transaction, and begins it if need be.
-func (c *txnCoordinator) add(ctx context.Context, j cluster.TxnJoin) error {
+func (c *txnCoordinator) add(ctx context.Context, j metadata.TxnJoin) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	t, unlock, err := c.owned(ctx, j.ID, j.ProducerID, j.Epoch)
@@ -271,15 +272,15 @@ func (c *txnCoordinator) end(ctx context.Context, id string, producerID int64, e
 	}
 	defer unlock()
 	switch {
-	case commit && t.State == cluster.TxnCompleteCommit, !commit && t.State == cluster.TxnCompleteAbort:
+	case commit && t.State == metadata.TxnCompleteCommit, !commit && t.State == metadata.TxnCompleteAbort:
 		return nil // asked again
-	case t.State != cluster.TxnOngoing:
+	case t.State != metadata.TxnOngoing:
 		return kerr.InvalidTxnState
 	}
 	next := *t
-	next.State = cluster.TxnPrepareAbort
+	next.State = metadata.TxnPrepareAbort
 	if commit {
-		next.State = cluster.TxnPrepareCommit
+		next.State = metadata.TxnPrepareCommit
 	}
 	prepared, err := c.node.PutTransaction(ctx, next)
 	if err != nil {

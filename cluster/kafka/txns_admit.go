@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -15,15 +15,15 @@ import (
 
 // admit returns a revision at which a batch's transaction was open with the partition in
 // it, 0 for a batch of none.
-func (c *txnCoordinator) admit(ctx context.Context, id *string, key cluster.StreamPartition, h storage.Header) (revision int64, err error) {
+func (c *txnCoordinator) admit(ctx context.Context, id *string, key metadata.StreamPartition, h storage.Header) (revision int64, err error) {
 	if !h.Transactional() {
 		return 0, nil
 	}
 	if id == nil {
 		return 0, kerr.InvalidTxnState
 	}
-	t, err := c.confirm(ctx, cluster.TxnJoin{
-		ID: *id, ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Partitions: []cluster.StreamPartition{key}, Known: true,
+	t, err := c.confirm(ctx, metadata.TxnJoin{
+		ID: *id, ProducerID: h.ProducerID, Epoch: h.ProducerEpoch, Partitions: []metadata.StreamPartition{key}, Known: true,
 	})
 	if err != nil {
 		return 0, err
@@ -34,9 +34,9 @@ func (c *txnCoordinator) admit(ctx context.Context, id *string, key cluster.Stre
 // confirm returns a state of the producer's transaction in which it is open and has all
 // that is asked for. What this node knows may be old: unless that is enough, or the
 // coordinator is here, the log is asked.
-func (c *txnCoordinator) confirm(ctx context.Context, j cluster.TxnJoin) (*cluster.Transaction, error) {
+func (c *txnCoordinator) confirm(ctx context.Context, j metadata.TxnJoin) (*metadata.Transaction, error) {
 	t, err := c.check(j)
-	if err == nil || errors.Is(err, cluster.ErrProducerFenced) || j.Known && c.knowsBest() {
+	if err == nil || errors.Is(err, metadata.ErrProducerFenced) || j.Known && c.knowsBest() {
 		return t, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
@@ -55,13 +55,13 @@ func (c *txnCoordinator) knowsBest() bool {
 }
 
 // check judges by what this node knows. A producer that it knows to be fenced is.
-func (c *txnCoordinator) check(j cluster.TxnJoin) (*cluster.Transaction, error) {
+func (c *txnCoordinator) check(j metadata.TxnJoin) (*metadata.Transaction, error) {
 	t, ok := c.newest(j.ID)
 	switch {
 	case !ok || t.ProducerID != j.ProducerID:
 		return nil, kerr.InvalidProducerIDMapping
 	case t.Epoch > j.Epoch:
-		return nil, cluster.ErrProducerFenced
+		return nil, metadata.ErrProducerFenced
 	case t.Epoch < j.Epoch:
 		return nil, kerr.InvalidProducerEpoch
 	case !t.Covers(j.Partitions, j.Groups):
@@ -72,7 +72,7 @@ func (c *txnCoordinator) check(j cluster.TxnJoin) (*cluster.Transaction, error) 
 
 // newest returns the newest state of a transactional id that this node has heard of: the
 // metadata's or, where that is a moment behind, what the log has answered.
-func (c *txnCoordinator) newest(id string) (*cluster.Transaction, bool) {
+func (c *txnCoordinator) newest(id string) (*metadata.Transaction, bool) {
 	t, ok := c.node.Meta().Transaction(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *txnCoordinator) newest(id string) (*cluster.Transaction, bool) {
 	return t, ok
 }
 
-func (c *txnCoordinator) hear(t *cluster.Transaction) {
+func (c *txnCoordinator) hear(t *metadata.Transaction) {
 	if known, ok := c.newest(t.ID); ok && known.Revision >= t.Revision {
 		return
 	}
@@ -95,7 +95,7 @@ func (c *txnCoordinator) hear(t *cluster.Transaction) {
 func (c *txnCoordinator) dropHeard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.heard, func(id string, heard *cluster.Transaction) bool {
+	maps.DeleteFunc(c.heard, func(id string, heard *metadata.Transaction) bool {
 		t, ok := c.node.Meta().Transaction(id)
 		return ok && t.Revision >= heard.Revision
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -18,7 +18,7 @@ import (
 // endAndBump commits or aborts under the next epoch, and returns the producer's
 // state once that is visible to readers. A request that comes again, because its
 // answer was lost, gets the same answer.
-func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID int64, epoch int16, commit bool) (*cluster.Transaction, error) {
+func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID int64, epoch int16, commit bool) (*metadata.Transaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	t, unlock, err := c.ended(ctx, id, producerID, epoch)
@@ -28,19 +28,19 @@ func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID i
 	defer unlock()
 	again := t.ProducerID != producerID || t.Epoch != epoch
 	switch {
-	case again && commit && t.State == cluster.TxnCompleteCommit, again && !commit && t.State == cluster.TxnCompleteAbort:
+	case again && commit && t.State == metadata.TxnCompleteCommit, again && !commit && t.State == metadata.TxnCompleteAbort:
 		return c.rotate(ctx, t)
-	case again && t.State == cluster.TxnOngoing:
-		return nil, cluster.ErrProducerFenced // it is the next transaction's
-	case again, commit && t.State != cluster.TxnOngoing:
+	case again && t.State == metadata.TxnOngoing:
+		return nil, metadata.ErrProducerFenced // it is the next transaction's
+	case again, commit && t.State != metadata.TxnOngoing:
 		return nil, kerr.InvalidTxnState
 	}
 	// To abort what has not begun is allowed: the client does not know whether its
 	// first batch has arrived.
 	next := *t
-	next.Epoch, next.LastEpoch, next.State = epoch+1, epoch, cluster.TxnPrepareAbort
+	next.Epoch, next.LastEpoch, next.State = epoch+1, epoch, metadata.TxnPrepareAbort
 	if commit {
-		next.State = cluster.TxnPrepareCommit
+		next.State = metadata.TxnPrepareCommit
 	}
 	prepared, err := c.node.PutTransaction(ctx, next)
 	if err != nil {
@@ -56,21 +56,21 @@ func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID i
 // ended locks a transactional id and returns its state if the producer is its
 // current one, or was until its last transaction ended. Decided transactions are
 // finished first.
-func (c *txnCoordinator) ended(ctx context.Context, id string, producerID int64, epoch int16) (t *cluster.Transaction, unlock func(), err error) {
-	return c.locked(ctx, id, func(t *cluster.Transaction) error {
+func (c *txnCoordinator) ended(ctx context.Context, id string, producerID int64, epoch int16) (t *metadata.Transaction, unlock func(), err error) {
+	return c.locked(ctx, id, func(t *metadata.Transaction) error {
 		rotated := producerID == t.PreviousID && epoch == lastEpoch && t.Epoch == 0
 		switch {
 		case t.ProducerID != producerID && !rotated:
 			return kerr.InvalidProducerIDMapping
 		case t.Epoch != epoch && !rotated && (t.Epoch != epoch+1 || t.LastEpoch != epoch):
-			return cluster.ErrProducerFenced
+			return metadata.ErrProducerFenced
 		}
 		return nil
 	})
 }
 
 // rotate gives a producer whose epochs are used up the next producer id.
-func (c *txnCoordinator) rotate(ctx context.Context, t *cluster.Transaction) (*cluster.Transaction, error) {
+func (c *txnCoordinator) rotate(ctx context.Context, t *metadata.Transaction) (*metadata.Transaction, error) {
 	if t.Epoch <= lastEpoch {
 		return t, nil
 	}
@@ -90,7 +90,7 @@ func (s *Server) joinTxn(c *call, r *produceRequest) error {
 		return nil
 	}
 	var first storage.Header
-	var partitions []cluster.StreamPartition
+	var partitions []metadata.StreamPartition
 	for _, t := range r.topics {
 		stream, ok := s.node.Meta().Stream(t.name)
 		if !ok || t.denied != nil {
@@ -105,7 +105,7 @@ func (s *Server) joinTxn(c *call, r *produceRequest) error {
 				first = h
 			}
 			// Batches of one request have one producer; others are refused by admit.
-			key := cluster.StreamPartition{Stream: stream.ID, Partition: p.index}
+			key := metadata.StreamPartition{Stream: stream.ID, Partition: p.index}
 			if h.ProducerID == first.ProducerID && h.ProducerEpoch == first.ProducerEpoch && !slices.Contains(partitions, key) {
 				partitions = append(partitions, key)
 			}
@@ -114,7 +114,7 @@ func (s *Server) joinTxn(c *call, r *produceRequest) error {
 	if len(partitions) == 0 {
 		return nil
 	}
-	_, err := s.txns.confirm(s.ctx, cluster.TxnJoin{
+	_, err := s.txns.confirm(s.ctx, metadata.TxnJoin{
 		ID: *r.transactionalID, ProducerID: first.ProducerID, Epoch: first.ProducerEpoch, Partitions: partitions,
 	})
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 func endTxn(t *testing.T, c *kgo.Client, producer int64, epoch int16, commit bool) *kmsg.EndTxnResponse {
@@ -92,8 +92,8 @@ func TestRepeatedEndTxnGetsTheSameEpoch(t *testing.T) {
 func TestProducerWhoseEpochsAreUsedUpGetsAnotherID(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		b.topic("t", 1, nil)
-		seed, err := b.node.PutTransaction(t.Context(), cluster.Transaction{
-			ID: "id", ProducerID: 500_000, Epoch: 1<<15 - 2, LastEpoch: -1, TimeoutMillis: 60_000, State: cluster.TxnEmpty,
+		seed, err := b.node.PutTransaction(t.Context(), metadata.Transaction{
+			ID: "id", ProducerID: 500_000, Epoch: 1<<15 - 2, LastEpoch: -1, TimeoutMillis: 60_000, State: metadata.TxnEmpty,
 		})
 		if err != nil {
 			t.Fatal(err)

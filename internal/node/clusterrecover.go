@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -110,7 +111,7 @@ func readReport(path string) (*cluster.RecoveryReport, error) {
 }
 
 // stillThere refuses to give up nodes that answer.
-func stillThere(ctx context.Context, gone []cluster.Member) error {
+func stillThere(ctx context.Context, gone []metadata.Member) error {
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	for _, m := range gone {
 		if m.Address == "" {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // The requests that `daybook cluster` makes of a running server, over the socket of its owner: /cluster/ and the name of
@@ -84,7 +85,7 @@ func answering[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc
 
 // wronglyAsked says whether an error is the fault of who asked.
 func wronglyAsked(err error) bool {
-	for _, wrong := range []error{ErrConfig, cluster.ErrUnknownStream, cluster.ErrUnknownPartition, cluster.ErrUnknownMember, cluster.ErrInvalidReplication} {
+	for _, wrong := range []error{ErrConfig, metadata.ErrUnknownStream, metadata.ErrUnknownPartition, metadata.ErrUnknownMember, metadata.ErrInvalidReplication} {
 		if errors.Is(err, wrong) {
 			return true
 		}
@@ -93,17 +94,17 @@ func wronglyAsked(err error) bool {
 }
 
 // journalOf finds the stream of a question, whose journal has to be one of its.
-func (s *store) journalOf(ctx context.Context, q journalQuestion) (*cluster.Stream, error) {
+func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Stream, error) {
 	if err := s.node.SyncMeta(ctx); err != nil {
 		return nil, fmt.Errorf("the metadata has no leader (see daybook cluster status): %w", err)
 	}
 	stream, ok := s.node.Meta().Stream(q.Stream)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w %q", cluster.ErrUnknownStream, q.Stream)
+		return nil, fmt.Errorf("%w %q", metadata.ErrUnknownStream, q.Stream)
 	case q.Journal < 0 || q.Journal >= stream.Journals:
 		return nil, fmt.Errorf("%w: stream %s has journals 0 to %d, which its %d partitions share: partition p is in journal p modulo %d",
-			cluster.ErrUnknownPartition, q.Stream, stream.Journals-1, stream.Partitions, stream.Journals)
+			metadata.ErrUnknownPartition, q.Stream, stream.Journals-1, stream.Partitions, stream.Journals)
 	}
 	return stream, nil
 }
@@ -130,13 +131,13 @@ func (s *store) takesCopies(id int32) error {
 		}
 		switch {
 		case m.Leaving:
-			return fmt.Errorf("%w: node %d is being taken out", cluster.ErrUnknownMember, id)
+			return fmt.Errorf("%w: node %d is being taken out", metadata.ErrUnknownMember, id)
 		case !s.node.Up(id):
 			return fmt.Errorf("%w: node %d is down, nothing can be copied to it", cluster.ErrMembersDown, id)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w %d", cluster.ErrUnknownMember, id)
+	return fmt.Errorf("%w %d", metadata.ErrUnknownMember, id)
 }
 
 // transferJournal makes a replica the one that leads, and should lead from now on.

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/node"
 	"github.com/daybook-data/daybook/internal/services"
 )
@@ -226,7 +227,7 @@ func TestAClusterIsLookedAfterWithItsVerbs(t *testing.T) {
 	l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Remove(ctx, node.Removal{Node: 3}) })
 	select {
 	case err := <-third.ended:
-		if third.ended <- nil; !errors.Is(err, cluster.ErrRemoved) || !strings.Contains(err.Error(), "empty folder") {
+		if third.ended <- nil; !errors.Is(err, metadata.ErrRemoved) || !strings.Contains(err.Error(), "empty folder") {
 			t.Errorf("the server that was taken out ended with %v", err)
 		}
 	case <-time.After(time.Minute):

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/kafka"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // GetOptions are those of `daybook get`.
@@ -90,7 +91,7 @@ func lookUp(ctx context.Context, n *cluster.Node, o GetOptions) error {
 }
 
 func lookupError(err error, stream string) error {
-	if errors.Is(err, cluster.ErrUnknownStream) {
+	if errors.Is(err, metadata.ErrUnknownStream) {
 		return fmt.Errorf("%w: no stream %q", ErrConfig, stream)
 	}
 	if errors.Is(err, cluster.ErrNoKeyIndex) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -33,11 +34,11 @@ type journalInfo struct {
 }
 
 type partitionInfo struct {
-	Partition uint32         `json:"partition"`
-	First     int64          `json:"first"`
-	Next      int64          `json:"next"`
-	Batches   int            `json:"batches"`
-	Holds     []cluster.Hold `json:"holds,omitempty"`
+	Partition uint32          `json:"partition"`
+	First     int64           `json:"first"`
+	Next      int64           `json:"next"`
+	Batches   int             `json:"batches"`
+	Holds     []metadata.Hold `json:"holds,omitempty"`
 }
 
 // ListJournals prints what the journals below dir hold, from their files alone.
@@ -73,7 +74,7 @@ func ListJournals(ctx context.Context, dir string, asJSON bool, out io.Writer) e
 }
 
 // peekMeta returns the metadata of a data directory; nil if dir is not one but a single journal.
-func peekMeta(dir string) (*cluster.Meta, error) {
+func peekMeta(dir string) (*metadata.State, error) {
 	m, err := cluster.PeekMeta(vfs.OS{}, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -81,7 +82,7 @@ func peekMeta(dir string) (*cluster.Meta, error) {
 	return m, err
 }
 
-func inspect(path, dir string, meta *cluster.Meta) (info journalInfo, err error) {
+func inspect(path, dir string, meta *metadata.State) (info journalInfo, err error) {
 	p, err := storage.OpenPeek(vfs.OS{}, path)
 	if err != nil {
 		return info, err
@@ -123,12 +124,12 @@ func inspect(path, dir string, meta *cluster.Meta) (info journalInfo, err error)
 }
 
 // streamOf finds the stream that a journal belongs to.
-func streamOf(path, dir string, meta *cluster.Meta) *cluster.Stream {
+func streamOf(path, dir string, meta *metadata.State) *metadata.Stream {
 	if meta == nil {
 		return nil
 	}
 	for _, s := range meta.Streams() {
-		if slices.Contains(s.JournalDirs(dir), path) {
+		if slices.Contains(cluster.JournalDirs(dir, s), path) {
 			return s
 		}
 	}
@@ -209,7 +210,7 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 		return fmt.Errorf("%w: %s is no data folder: there is no metadata in it that knows streams", ErrEnvironment, o.Dir)
 	}
 	stream, ok := meta.Stream(o.Stream)
-	if id, err := cluster.ParseStreamID(o.Stream); !ok && err == nil {
+	if id, err := metadata.ParseStreamID(o.Stream); !ok && err == nil {
 		stream, ok = meta.StreamByID(id)
 	}
 	switch {
@@ -218,7 +219,7 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 	case o.Partition < 0 || o.Partition >= stream.Partitions:
 		return fmt.Errorf("%w: stream %s has partitions 0 to %d", ErrConfig, stream.Name, stream.Partitions-1)
 	}
-	p, err := storage.OpenPeek(vfs.OS{}, stream.JournalDirs(o.Dir)[o.Partition%stream.Journals])
+	p, err := storage.OpenPeek(vfs.OS{}, cluster.JournalDirs(o.Dir, stream)[o.Partition%stream.Journals])
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing was ever written to it
 	}

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/hashicorp/raft"
+)
+
+// An upstream does not tell what is older than the observer has, nor the same again.
+func TestADescriptionIsNewOrNotTold(t *testing.T) {
+	t.Parallel()
+	n := &Node{meta: metadata.New(), file: &nodeFile{}}
+	n.source.n = n
+	entry, err := metadata.EncodeEntry(nil, []metadata.Command{{Found: &metadata.Found{ClusterID: "c"}}, {CreateStream: &metadata.CreateStream{Stream: metadata.Stream{ID: metadata.NewStreamID(), Name: "a", Partitions: 1, Journals: 1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.meta.Apply(&raft.Log{Index: 5, Data: entry})
+	d, err := n.source.Describe(t.Context(), 5, [32]byte{})
+	if err != nil || d.Applied != 5 {
+		t.Fatalf("described up to %d: %v", d.Applied, err)
+	}
+	for what, ask := range map[string]func(ctx context.Context) error{
+		"the same":        func(ctx context.Context) error { _, err := n.source.Describe(ctx, 5, d.Sum); return err },
+		"something older": func(ctx context.Context) error { _, err := n.source.Describe(ctx, 6, [32]byte{}); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s was told: %v", what, err)
+		}
+		cancel()
+	}
+	n.file.now.Generation = 1 // it went on without its majority, with fewer entries
+	n.source.last = nil
+	if after, err := n.source.Describe(t.Context(), d.Applied+1, [32]byte{}); err != nil || after.Applied <= d.Applied {
+		t.Errorf("another generation is told up to %d: %v", after.Applied, err)
+	}
+}
