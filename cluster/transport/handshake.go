@@ -46,21 +46,23 @@ func parseHello(body []byte) (h hello, err error) {
 	var ok [2]bool
 	h.cluster, ok[0] = r.name()
 	h.node, ok[1] = r.name()
-	if !ok[0] || !ok[1] || len(r.b) > 0 || (h.node == "" || h.lane >= lanes && h.lane != laneObserver) && h.lane != laneStranger {
+	if !ok[0] || !ok[1] || len(r.b) > 0 && h.version <= version || (h.node == "" || h.lane >= lanes && h.lane != laneObserver) && h.lane != laneStranger {
 		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
 	}
 	return h, nil
 }
 
-// reply is the answer to a hello: a welcome, or a refusal with its reason.
-func reply(kind frameKind, node, reason string) []byte {
-	b := make([]byte, headerBytes)
-	if kind == kindWelcome {
-		b = putName(putU16(b, version), node)
-	} else {
-		b = append(b, reason[:min(len(reason), maxErrorText)]...)
-	}
-	header{length: uint32(len(b) - headerBytes), kind: kind}.put(b)
+// welcome is the answer to a hello: which version both speak, and who this is.
+func welcome(h hello, node string) []byte {
+	b := putName(putU16(make([]byte, headerBytes), min(h.version, version)), node)
+	header{length: uint32(len(b) - headerBytes), kind: kindWelcome}.put(b)
+	return b
+}
+
+// refusal is the other answer, with its reason.
+func refusal(reason string) []byte {
+	b := append(make([]byte, headerBytes), reason[:min(len(reason), maxErrorText)]...)
+	header{length: uint32(len(b) - headerBytes), kind: kindRefusal}.put(b)
 	return b
 }
 
@@ -139,9 +141,15 @@ func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hel
 	r := bufio.NewReaderSize(conn, readBuffer)
 	got, body, err := readFrame(r, kindWelcome, kindRefusal)
 	if err == nil && got.kind == kindRefusal {
-		err = &RefusedError{Address: address, Reason: string(body)}
+		return conn, r, nil, &RefusedError{Address: address, Reason: string(body)}
 	}
-	return conn, r, body, err
+	if err != nil {
+		return conn, r, nil, err
+	}
+	if v := binary.LittleEndian.Uint16(body); v < oldest || v > version {
+		return conn, r, nil, fmt.Errorf("node at %s wants version %d of the protocol, this node speaks %s", address, v, spoken())
+	}
+	return conn, r, body, nil
 }
 
 func (t *Transport) authenticate(node string, conn net.Conn) error {
@@ -152,8 +160,8 @@ func (t *Transport) authenticate(node string, conn net.Conn) error {
 	return t.o.Authenticate(node, secured.ConnectionState())
 }
 
-// welcome takes the hello of who opened a connection, and answers it.
-func (t *Transport) welcome(ctx context.Context, conn net.Conn) (net.Conn, *bufio.Reader, hello, error) {
+// receive takes the hello of who opened a connection, and answers it.
+func (t *Transport) receive(ctx context.Context, conn net.Conn) (net.Conn, *bufio.Reader, hello, error) {
 	if err := conn.SetDeadline(time.Now().Add(t.o.Timeout)); err != nil {
 		return conn, nil, hello{}, err
 	}
@@ -174,10 +182,10 @@ func (t *Transport) welcome(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 		return conn, nil, h, err
 	}
 	if reason := t.objection(h, conn); reason != "" {
-		_, _ = conn.Write(reply(kindRefusal, "", reason)) // it is turned away in any case
+		_, _ = conn.Write(refusal(reason)) // it is turned away in any case
 		return conn, nil, h, fmt.Errorf("node %q: %s", h.node, reason)
 	}
-	if _, err := conn.Write(reply(kindWelcome, t.o.Node, "")); err != nil {
+	if _, err := conn.Write(welcome(h, t.o.Node)); err != nil {
 		return conn, nil, h, err
 	}
 	return conn, r, h, conn.SetDeadline(time.Time{})
@@ -186,8 +194,8 @@ func (t *Transport) welcome(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 // objection is why who said hello is not wanted, or "".
 func (t *Transport) objection(h hello, conn net.Conn) string {
 	switch {
-	case h.version != version:
-		return fmt.Sprintf("it speaks version %d of the protocol, this node %d", h.version, version)
+	case h.version < oldest:
+		return fmt.Sprintf("it speaks version %d of the protocol at most, this node %s: its build is too old for this cluster", h.version, spoken())
 	case h.lane == laneStranger:
 		if t.o.HandleStranger == nil {
 			return "this node takes nobody in"
@@ -208,4 +216,12 @@ func (t *Transport) objection(h hello, conn net.Conn) string {
 		return fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)
 	}
 	return ""
+}
+
+// spoken is which versions this build speaks, in words.
+func spoken() string {
+	if oldest == version {
+		return fmt.Sprint(version)
+	}
+	return fmt.Sprintf("%d to %d", oldest, version)
 }

@@ -175,7 +175,7 @@ func (t *Transport) accept() {
 func (t *Transport) serve(raw net.Conn) {
 	stop := context.AfterFunc(t.ctx, func() { _ = raw.Close() })
 	defer stop()
-	conn, r, h, err := t.welcome(t.ctx, raw)
+	conn, r, h, err := t.receive(t.ctx, raw)
 	<-t.greeting
 	if err != nil {
 		_ = raw.Close()

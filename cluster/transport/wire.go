@@ -9,7 +9,11 @@ import (
 )
 
 const (
-	version     = 3
+	// version is the newest form of the frames that this build speaks, oldest the oldest. Two nodes speak the newest that both
+	// do, so that the nodes of a cluster can be upgraded one after the other: a build that speaks a new one goes on with those
+	// of its predecessors for a release.
+	version, oldest = 3, 3
+
 	headerBytes = 16
 	maxName     = 255
 
