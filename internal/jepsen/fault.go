@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -160,22 +159,29 @@ func Stall(node int) Fault {
 
 // Slow makes a node's disk stop again and again.
 func Slow(node int) Fault {
+	return again(fmt.Sprintf("slow disk of %d", node), 200*time.Millisecond, func(c *Cluster, _ int) error {
+		disk := c.lab.Machine(node).Disk
+		err := disk.Freeze()
+		time.Sleep(300 * time.Millisecond) // how long it is stopped
+		return errors.Join(err, disk.Thaw())
+	})
+}
+
+// again does something at intervals until the fault's end, with how often it has before.
+func again(name string, every time.Duration, do func(c *Cluster, times int) error) Fault {
 	quit, done := make(chan struct{}), make(chan error, 1)
 	return Fault{
-		Name: fmt.Sprintf("slow disk of %d", node),
+		Name: name,
 		Begin: func(c *Cluster) error {
-			disk := c.lab.Machine(node).Disk
 			go func() {
-				for {
+				for i := 0; ; i++ {
 					select {
 					case <-quit:
 						done <- nil
 						return
-					case <-time.After(200 * time.Millisecond):
+					case <-time.After(every):
 					}
-					err := disk.Freeze()
-					time.Sleep(300 * time.Millisecond) // how long it is stopped
-					if err = errors.Join(err, disk.Thaw()); err != nil {
+					if err := do(c, i); err != nil {
 						done <- err
 						return
 					}
@@ -200,63 +206,4 @@ func Die(node int) Fault {
 		},
 		End: func(c *Cluster) error { return errors.Join(c.cutPower(node), c.start(node)) },
 	}
-}
-
-// draw returns n faults for a cluster. Power is cut of one node at a time, unless all survive it.
-func draw(rnd *rand.Rand, nodes, n int, durable bool) []Fault {
-	var faults []Fault
-	for range n {
-		f := drawOne(rnd, nodes, durable)
-		f.For = time.Duration(1500+rnd.IntN(6500)) * time.Millisecond
-		f.Rest = time.Duration(500+rnd.IntN(3500)) * time.Millisecond
-		faults = append(faults, f)
-	}
-	return faults
-}
-
-func drawOne(rnd *rand.Rand, nodes int, durable bool) Fault {
-	some := rnd.Perm(nodes) // the nodes in some order
-	for i := range some {
-		some[i]++
-	}
-	one, few, most := some[0], some[:max(1, (nodes-1)/2)], some[:nodes/2+1]
-	q := lab.Quality{Loss: 0.15 * rnd.Float64(), Double: 0.1 * rnd.Float64(), Reorder: 0.2 * rnd.Float64(), Delay: time.Duration(rnd.IntN(40)) * time.Millisecond, Jitter: time.Duration(rnd.IntN(40)) * time.Millisecond}
-	powerless := []int{one}
-	if durable {
-		powerless = most
-	}
-	// On any number of nodes:
-	faults := []func() Fault{
-		func() Fault { return Worsen(q) },
-		func() Fault { return Isolate(one) },
-		func() Fault { return Forsake(one) },
-		func() Fault { return Pause(one) },
-		func() Fault { return Pause(most...) },
-		func() Fault { return Kill(one) },
-		func() Fault { return Kill(most...) },
-		func() Fault { return Kill(some...) },
-		func() Fault { return CutPower(one) },
-		func() Fault { return CutPower(powerless...) },
-		func() Fault { return Fill(one, int64(rnd.IntN(64<<10))) },
-		func() Fault { return Stall(one) },
-		func() Fault { return Slow(one) },
-		func() Fault { return Die(one) },
-	}
-	if nodes > 1 {
-		faults = append(faults,
-			func() Fault { return Split(one) },
-			func() Fault { return Split(few...) },
-			func() Fault { return Mute(one) },
-			func() Fault { return Deafen(one) },
-			func() Fault { return Pause(few...) },
-			func() Fault { return Kill(few...) },
-		)
-	}
-	if nodes > 2 {
-		faults = append(faults, func() Fault { return Bridge(some[nodes-1], few...) })
-	}
-	if nodes > 3 {
-		faults = append(faults, func() Fault { return Ring(nodes) })
-	}
-	return faults[rnd.IntN(len(faults))]()
 }

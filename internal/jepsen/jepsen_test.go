@@ -7,10 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/daybook-data/daybook/internal/jepsen"
+	"github.com/daybook-data/daybook/internal/jepsen/lab"
 )
 
 // binaryPath is the command, built once for all tests of the package.
@@ -71,19 +75,27 @@ func try(t *testing.T, trial jepsen.Trial) {
 	t.Helper()
 	for _, seed := range seeds(t) {
 		trial.Seed, trial.Binary, trial.Faults = seed, binaryPath, faults()
+		trial.Replicated = trial.Nodes == 5 && seed%2 == 0
 		r, err := trial.Run(t.Context())
 		if r != nil {
 			t.Logf("seed %d: %d operations under:", seed, len(r.Ops))
 			for _, line := range r.Timeline {
 				t.Log(line)
 			}
-			t.Log(r.Counts())
+			t.Log(r.Counts(), r.Changes)
 		}
 		if err != nil {
 			t.Fatalf("run it again with DAYBOOK_SEED=%d: %v", seed, err)
 		}
 		// A history in which nothing happened breaks no rule.
-		for _, kind := range []string{"send ok", "txn ok", "poll ok", "commit ok", "fetch ok", "end ok", "create ok", "delete ok", "scan ok"} {
+		kinds := []string{"send ok", "txn ok", "poll ok", "commit ok", "fetch ok", "end ok", "create ok", "delete ok", "scan ok"}
+		if trial.Observers > 0 {
+			kinds = append(kinds, "watch ok")
+		}
+		if trial.Operator && len(r.Changes) == 0 {
+			t.Errorf("seed %d: the operator has not changed anything", seed)
+		}
+		for _, kind := range kinds {
 			if r.Counts()[kind] == 0 {
 				t.Errorf("seed %d: no operation is %q: %v", seed, kind, r.Counts())
 			}
@@ -101,13 +113,43 @@ func TestThreeNodesKeepTheirPromisesUnderFaults(t *testing.T) {
 	try(t, jepsen.Trial{Name: "three", Nodes: 3})
 }
 
+// TestFiveNodesKeepTheirPromisesWhileTheyChange is of nodes that come and go, of journals that move between them, and of an
+// observer. Every other seed is of streams that are acknowledged from memory.
+func TestFiveNodesKeepTheirPromisesWhileTheyChange(t *testing.T) {
+	t.Parallel()
+	try(t, jepsen.Trial{Name: "five", Nodes: 5, Replicas: 3, Observers: 1, TLS: true, Operator: true})
+}
+
+// TestClocksThatJumpDisturbNobody sets clocks hours ahead and back under three nodes: no connection may be taken for
+// silent by who has only been told another time of day, and clients are served all the time.
+func TestClocksThatJumpDisturbNobody(t *testing.T) {
+	t.Parallel()
+	if !lab.HasClocks {
+		t.Fatalf("machines have no clocks of their own on %s", runtime.GOARCH)
+	}
+	trial := jepsen.Trial{Name: "clocks", Nodes: 3, Seed: 1, Binary: binaryPath}
+	for _, f := range []jepsen.Fault{
+		jepsen.Jump(5*time.Hour, 1), jepsen.Jump(-5*time.Hour, 2), jepsen.Strobe(3*time.Hour, 3), jepsen.Jump(7*time.Hour, 1, 2, 3), jepsen.Misset(-20*time.Minute, 2),
+	} {
+		f.For, f.Rest = time.Second, 500*time.Millisecond
+		trial.Script = append(trial.Script, f)
+	}
+	r, err := trial.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r.Counts())
+	if line := regexp.MustCompile(`.*silent for \d+h.*`).Find(r.Log); line != nil {
+		t.Errorf("a jump was taken for silence: %s", line)
+	}
+}
+
 // TestTheRecipeThatSplitNATSDoesNotSplit runs it from one node on or, in long runs, from each.
 func TestTheRecipeThatSplitNATSDoesNotSplit(t *testing.T) {
 	t.Parallel()
 	usurp(t, jepsen.Trial{Name: "usurp", Nodes: 5})
 }
 
-// TestTheRecipeDoesNotSplitReplicatedStreams is where it matters: what the victim acknowledged was in its memory alone, and
 // TestTheRecipeDoesNotSplitReplicatedStreams is where it matters: what the victim acknowledged was in its memory alone, and
 // is gone with its power (trial S41).
 func TestTheRecipeDoesNotSplitReplicatedStreams(t *testing.T) {

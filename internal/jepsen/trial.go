@@ -11,7 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/internal/jepsen/check"
 	"github.com/daybook-data/daybook/internal/jepsen/history"
@@ -26,6 +29,12 @@ type Trial struct {
 	Nodes  int
 	// Replicas is how many each stream has; at most, and by default, as many as there are nodes.
 	Replicas int
+	// Observers copy from the nodes, and clients read from them.
+	Observers int
+	// TLS makes nodes and observers prove who they are to each other.
+	TLS bool
+	// Operator changes the cluster meanwhile: moves journals and leads, takes nodes out and lets others in.
+	Operator bool
 	// Replicated is the mode in which a record is acknowledged from memory; durable by default.
 	Replicated bool
 	Seed       uint64
@@ -43,7 +52,11 @@ const recovery = 2 * time.Minute
 type Report struct {
 	Violations []check.Violation
 	Ops        []history.Op
-	Timeline   []string // what went wrong when
+	Timeline   []string       // what went wrong, and what was changed, when
+	Changes    map[string]int // how often the operator brought each change to its end
+	Log        []byte         // what the servers said
+
+	mu sync.Mutex // guards Timeline while the trial runs
 }
 
 // Run runs the trial. Its error holds the violations, what else went wrong, and where the history is.
@@ -64,12 +77,12 @@ func (t Trial) Run(ctx context.Context) (*Report, error) {
 }
 
 func (t Trial) run(ctx context.Context, logs string, r *Report) (err error) {
-	l, err := lab.New(lab.Options{Machines: t.Nodes, Seed: t.Seed, Logs: logs})
+	l, err := lab.New(lab.Options{Machines: t.Nodes + t.Observers, Seed: t.Seed, Logs: logs})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	c, err := newCluster(l, t.Binary, nil)
+	c, err := newCluster(l, t.Binary, logs, t.Nodes, t.TLS)
 	if err != nil {
 		return err
 	}
@@ -78,6 +91,7 @@ func (t Trial) run(ctx context.Context, logs string, r *Report) (err error) {
 	w := workload.New(t.options(c), rec)
 	defer func() {
 		r.Ops = rec.Ops()
+		r.Log = c.said()
 		if err != nil {
 			err = errors.Join(err, saveFolders(c, logs))
 		}
@@ -101,33 +115,62 @@ func (t Trial) options(c *Cluster) workload.Options {
 	if replicas == 0 {
 		replicas = t.Nodes
 	}
-	o := workload.Options{Seeds: c.seeds(), Dial: c.lab.Dial, Racks: c.racks(), Replicas: int16(replicas), Seed: t.Seed}
+	o := workload.Options{Seeds: c.seeds(), Observers: c.watched(), Dial: c.lab.Dial, Racks: c.racks(), Replicas: int16(replicas), Seed: t.Seed}
 	if t.Replicated {
 		o.Mode = "replicated"
 	}
 	return o
 }
 
-// disturb lets the clients work while one fault comes after the other.
+// disturb lets the clients work while one fault comes after the other, and an operator changes the cluster.
 func (t Trial) disturb(ctx context.Context, c *Cluster, w *workload.Workload, rec *history.Recorder, r *Report) error {
 	script := t.Script
 	if len(script) == 0 {
-		script = draw(rand.New(rand.NewPCG(t.Seed, 2)), t.Nodes, t.Faults, !t.Replicated)
+		script = lots{rand.New(rand.NewPCG(t.Seed, 2)), t.Nodes, t.Observers, !t.Replicated}.draw(t.Faults)
 	}
+	note := func(what string) { r.note(rec, what) }
 	working, stop := context.WithCancel(ctx)
-	worked := make(chan error, 1)
-	go func() { worked <- w.Run(working) }()
+	var all errgroup.Group
+	all.Go(func() error { return w.Run(working) })
+	o := newOperator(c, t.Seed, t.fewest(), note)
+	if t.Operator {
+		all.Go(func() error {
+			o.run(working)
+			return nil
+		})
+	}
 	calm := 2 * time.Second // before the first
 	wait(ctx, calm)
 	var err error
 	for _, f := range script {
-		r.Timeline = append(r.Timeline, fmt.Sprintf("%8.3fs %s, for %s, then rest %s", time.Duration(rec.Now()).Seconds(), f.Name, f.For, f.Rest))
+		note(fmt.Sprintf("%s, for %s, then rest %s", f.Name, f.For, f.Rest))
 		if err = f.run(ctx, c); err != nil {
 			break
 		}
 	}
 	stop()
-	return errors.Join(err, <-worked)
+	if err = errors.Join(err, all.Wait()); err != nil || !t.Operator {
+		return err
+	}
+	healed, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	r.Changes = o.done
+	return o.finish(healed)
+}
+
+// fewest is how many copies no change leaves fewer of: where records are acknowledged from memory, one machine's loss of
+// power must leave a majority of them.
+func (t Trial) fewest() int {
+	if t.Replicated {
+		return 3
+	}
+	return 1
+}
+
+func (r *Report) note(rec *history.Recorder, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Timeline = append(r.Timeline, fmt.Sprintf("%8.3fs %s", time.Duration(rec.Now()).Seconds(), what))
 }
 
 // judge runs the whole checker.
@@ -139,12 +182,16 @@ func (r *Report) judge(ops []history.Op) error {
 	return errors.Join(err, err2)
 }
 
-// Counts returns how many operations of each kind ended in each way, empty polls left out.
+// Counts returns how many operations of each kind ended in each way, empty polls left out. Polls of observers are counted
+// once more, as watches.
 func (r *Report) Counts() map[string]int {
 	counts := map[string]int{}
 	for _, op := range r.Ops {
 		if op.Kind != history.Poll || len(op.Reads) > 0 {
 			counts[string(op.Kind)+" "+string(op.Outcome)]++
+			if op.Kind == history.Poll && workload.OfObserver(op.Session) {
+				counts["watch "+string(op.Outcome)]++
+			}
 		}
 	}
 	return counts

@@ -35,13 +35,23 @@ func (w *Workload) seeks(session string, offset int64, streams ...string) {
 	w.rec.Done(op)
 }
 
-// read is a session of a reader that is told its partitions, and now and then to go back.
+// read is a session of a reader, from the replica of a rack or from leaders.
 func (w *Workload) read(ctx context.Context, l *lot) error {
+	return w.readFrom(ctx, l, kgo.Rack(w.drawRack(l)))
+}
+
+// watch is a session of a reader from an observer, which has what is committed and never more.
+func (w *Workload) watch(ctx context.Context, l *lot) error {
+	return w.readFrom(ctx, l, kgo.SeedBrokers(w.o.Observers[l.number]))
+}
+
+// readFrom is a session of a reader that is told its partitions, and now and then to go back.
+func (w *Workload) readFrom(ctx context.Context, l *lot, where kgo.Opt) error {
 	isolation, committed := kgo.ReadUncommitted(), false
 	if l.IntN(2) == 0 {
 		isolation, committed = kgo.ReadCommitted(), true
 	}
-	c, err := w.client(ctx, kgo.ConsumePartitions(w.everywhere(kgo.NewOffset().AtStart(), plain, ledger)), kgo.FetchIsolationLevel(isolation), kgo.Rack(w.drawRack(l)))
+	c, err := w.client(ctx, kgo.ConsumePartitions(w.everywhere(kgo.NewOffset().AtStart(), plain, ledger)), kgo.FetchIsolationLevel(isolation), where)
 	if err != nil {
 		return err
 	}

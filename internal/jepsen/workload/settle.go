@@ -12,7 +12,7 @@ import (
 )
 
 // Settle is for a journal that nothing disturbs any more. It waits until every partition takes a record again and no
-// transaction is open, then reads all partitions whole, once through each rack and once through the leaders.
+// transaction is open, then reads all partitions whole: through the leaders, through each rack, and from each observer.
 func (w *Workload) Settle(ctx context.Context) error {
 	c, err := w.client(ctx)
 	if err != nil {
@@ -26,12 +26,18 @@ func (w *Workload) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	racks := append([]string{""}, w.o.Racks...)
 	var errs []error
-	for _, rack := range racks {
+	scan := func(where string, opt kgo.Opt) {
 		for _, committed := range []bool{true, false} {
-			errs = append(errs, w.scan(ctx, rack, committed, ends))
+			errs = append(errs, w.scan(ctx, where, opt, committed, ends))
 		}
+	}
+	scan("leaders", kgo.Rack(""))
+	for _, rack := range w.o.Racks {
+		scan(rack, kgo.Rack(rack))
+	}
+	for _, observer := range w.o.Observers {
+		scan("observer "+observer, kgo.SeedBrokers(observer))
 	}
 	return errors.Join(errs...)
 }
@@ -80,19 +86,19 @@ func (w *Workload) stable(ctx context.Context, c *kgo.Client) (ends map[history.
 	})
 }
 
-// scan reads all partitions up to their ends.
-func (w *Workload) scan(ctx context.Context, rack string, committed bool, ends map[history.Partition]int64) error {
+// scan reads all partitions up to their ends, from where opt says.
+func (w *Workload) scan(ctx context.Context, where string, opt kgo.Opt, committed bool, ends map[history.Partition]int64) error {
 	isolation := kgo.ReadUncommitted()
 	if committed {
 		isolation = kgo.ReadCommitted()
 	}
 	// Markers are kept, for who waits for an end that is one.
-	c, err := w.client(ctx, kgo.ConsumePartitions(w.everywhere(kgo.NewOffset().AtStart(), plain, ledger)), kgo.FetchIsolationLevel(isolation), kgo.Rack(rack), kgo.KeepControlRecords())
+	c, err := w.client(ctx, kgo.ConsumePartitions(w.everywhere(kgo.NewOffset().AtStart(), plain, ledger)), kgo.FetchIsolationLevel(isolation), opt, kgo.KeepControlRecords())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	op := history.Op{Session: fmt.Sprintf("scan.%s.%t", rack, committed), Kind: history.Scan, Committed: committed}
+	op := history.Op{Session: fmt.Sprintf("scan.%s.%t", where, committed), Kind: history.Scan, Committed: committed}
 	left := map[history.Partition]int64{}
 	for p, end := range ends {
 		op.Positions = append(op.Positions, history.Position{Partition: p, End: end})
@@ -116,7 +122,7 @@ func (w *Workload) scan(ctx context.Context, rack string, committed bool, ends m
 		}
 	}
 	if len(left) > 0 {
-		err = fmt.Errorf("scanning through rack %q, committed %t: these ends were not reached within %s: %v", rack, committed, whole, left)
+		err = fmt.Errorf("scanning %s, committed %t: these ends were not reached within %s: %v", where, committed, whole, left)
 	}
 	ended(&op, err)
 	w.rec.Done(op)

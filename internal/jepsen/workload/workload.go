@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	// Seeds are addresses of the journal.
 	Seeds []string
+	// Observers are addresses of those that copy from the journal, each by itself.
+	Observers []string
 	// Dial connects to an address; nil is TCP from this process.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Racks are those of the nodes; readers of one are answered by its replica. Empty: all read from leaders.
@@ -56,6 +59,12 @@ const (
 	registers = "registers" // the groups of committers begin with it
 	fleeting  = "fleeting"  // the streams that come and go do
 )
+
+// watcher is who reads from an observer. It is the beginning of its sessions' names.
+const watcher = "watcher"
+
+// OfObserver says whether a session reads from an observer.
+func OfObserver(session string) bool { return strings.HasPrefix(session, watcher) }
 
 // New returns a workload that takes its history down in rec.
 func New(o Options, rec *history.Recorder) *Workload {
@@ -130,15 +139,17 @@ func (w *Workload) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error // guarded by mu
+	each := w.o.Each
 	kinds := []struct {
-		name string
-		work func(context.Context, *lot) error
+		name    string
+		clients int
+		work    func(context.Context, *lot) error
 	}{
-		{"producer", w.produce}, {"transactor", w.transact}, {"reader", w.read}, {"member", w.join},
-		{"registrar", w.register}, {"maker", w.make}, {"surveyor", w.survey},
+		{"producer", each, w.produce}, {"transactor", each, w.transact}, {"reader", each, w.read}, {"member", each, w.join},
+		{"registrar", each, w.register}, {"maker", each, w.make}, {"surveyor", each, w.survey}, {watcher, len(w.o.Observers), w.watch},
 	}
 	for k, kind := range kinds {
-		for i := range w.o.Each {
+		for i := range kind.clients {
 			l := &lot{Rand: rand.New(rand.NewPCG(w.o.Seed, uint64(k<<8|i))), name: kind.name, number: i}
 			all.Go(func() {
 				for ctx.Err() == nil {
