@@ -1,4 +1,4 @@
-// Package layers holds the import table of docs/architecture.md against the code.
+// Package layers holds documents against the code: the import table of docs/architecture.md, the tests that docs/guarantees.md names.
 package layers
 
 import (
