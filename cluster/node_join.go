@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
@@ -96,7 +97,8 @@ func (n *Node) begin() error {
 	})
 }
 
-// askToJoin asks the given nodes for an id until one of them gives it.
+// askToJoin asks the given nodes for an id, all at the same time, until one of them gives it: they may be joining too, and
+// say nothing until somebody has let them in. Who is let in by several gets the same id of each, by the token.
 func (n *Node) askToJoin() error {
 	net := n.opts.Network
 	if len(net.Join) == 0 {
@@ -108,18 +110,36 @@ func (n *Node) askToJoin() error {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, joinPatience)
 	defer cancel()
-	for {
-		var errs []error
-		for _, address := range net.Join {
-			a, err := n.askOne(ctx, address, question)
-			if err == nil {
-				return n.noteJoined(a)
+	var asking sync.WaitGroup
+	answers, errs := make(chan joinAnswer, len(net.Join)), make([]error, len(net.Join))
+	for i, address := range net.Join {
+		asking.Go(func() {
+			a, err := n.askAgain(ctx, address, question)
+			if errs[i] = err; err == nil {
+				answers <- a
+				cancel()
 			}
-			errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		})
+	}
+	asking.Wait()
+	select {
+	case a := <-answers:
+		return n.noteJoined(a)
+	default:
+		return fmt.Errorf("joining the cluster: no node let this one in: %w", errors.Join(errs...))
+	}
+}
+
+// askAgain asks the node at an address until it lets this one in, or ctx ends; the error is then what was said last.
+func (n *Node) askAgain(ctx context.Context, address string, question []byte) (joinAnswer, error) {
+	for {
+		a, err := n.askOne(ctx, address, question)
+		if err == nil {
+			return a, nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("joining the cluster: no node let this one in: %w", errors.Join(errs...))
+			return joinAnswer{}, fmt.Errorf("%s: %w", address, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
