@@ -89,10 +89,15 @@ func (c *txnCoordinator) lockOf(id string) *sync.Mutex {
 // run finishes what was decided before this node coordinated, and aborts transactions
 // whose producers have let them run out, until ctx ends.
 func (c *txnCoordinator) run(ctx context.Context) {
+	open := openings{}
 	for {
 		c.dropHeard()
 		if _, err := c.coordinate(); err == nil {
-			c.tendAll(ctx)
+			all := c.node.Meta().Transactions()
+			open.note(all)
+			c.tendAll(ctx, all, open)
+		} else {
+			clear(open)
 		}
 		if !pause(ctx, txnScan) {
 			return
@@ -102,21 +107,21 @@ func (c *txnCoordinator) run(ctx context.Context) {
 
 // tendAll looks at all transactions, several at a time: one whose partition has no
 // leader must not keep the others waiting.
-func (c *txnCoordinator) tendAll(ctx context.Context) {
-	var all errgroup.Group
-	all.SetLimit(tendedAtOnce)
-	for _, t := range c.node.Meta().Transactions() {
-		if !t.Decided() && !overdue(t) && !unused(t) {
+func (c *txnCoordinator) tendAll(ctx context.Context, all []*metadata.Transaction, open openings) {
+	var tending errgroup.Group
+	tending.SetLimit(tendedAtOnce)
+	for _, t := range all {
+		if !t.Decided() && !open.overdue(t) && !unused(t) {
 			continue
 		}
-		all.Go(func() error {
+		tending.Go(func() error {
 			if err := c.tend(ctx, t); err != nil && ctx.Err() == nil {
 				c.logger.Warn("cannot end a transaction, trying again", "transactional_id", t.ID, "error", err)
 			}
 			return nil
 		})
 	}
-	_ = all.Wait() // none returns an error
+	_ = tending.Wait() // none returns an error
 }
 
 // tend ends a transaction that is decided or overdue, and forgets an id that is
@@ -140,11 +145,6 @@ func (c *txnCoordinator) tend(ctx context.Context, seen *metadata.Transaction) e
 
 func unused(t *metadata.Transaction) bool {
 	return t.State != metadata.TxnOngoing && !t.Decided() && time.Since(time.UnixMilli(t.UpdatedMillis)) > txnForget
-}
-
-func overdue(t *metadata.Transaction) bool {
-	started := time.UnixMilli(t.StartedMillis)
-	return t.State == metadata.TxnOngoing && time.Since(started) > time.Duration(t.TimeoutMillis)*time.Millisecond
 }
 
 // fence aborts an open transaction under a higher epoch, so that its producer

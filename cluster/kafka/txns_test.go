@@ -141,6 +141,30 @@ func TestOverdueTransactionIsAborted(t *testing.T) {
 	})
 }
 
+// Its start may have been noted by a clock that was ahead.
+func TestOverdueTransactionOfTheFutureIsAborted(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *broker) {
+		c := txnProducer(b, "id", kgo.TransactionTimeout(2*time.Second))
+		if err := c.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		produce(t, c, &kgo.Record{Value: []byte("overdue")})
+		txn, ok := b.node.Meta().Transaction("id")
+		if !ok {
+			t.Fatal("there is no transaction")
+		}
+		ahead := *txn
+		ahead.StartedMillis += time.Hour.Milliseconds()
+		if _, err := b.node.PutTransaction(t.Context(), ahead); err != nil {
+			t.Fatal(err)
+		}
+		produce(t, b.client(kgo.DefaultProduceTopic("t")), &kgo.Record{Value: []byte("plain")})
+		if got := fmt.Sprint(committed(t, b, 1)); got != "[plain]" {
+			t.Errorf("committed are %v, want [plain]", got)
+		}
+	})
+}
+
 func TestOffsetsCommitWithTheirTransaction(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		produce(t, b.client(), numbered("in", 10)...)
