@@ -330,8 +330,9 @@ func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
 	return e, end, nil
 }
 
-// DeleteBefore makes offset the first that can be read, and returns what is the
-// first one now. The bytes go with their segments.
+// DeleteBefore makes offset the first that can be read, on all replicas, and
+// returns what is the first one now. Nothing is deleted before that is agreed: no
+// later leader shows it again. The bytes go with their segments.
 func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.tag != "" {
 		return -1, metadata.ErrTagged
@@ -339,16 +340,13 @@ func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.handle.node.Observes() {
 		return -1, ErrObserver
 	}
-	j, err := p.handle.reader(false)
+	if _, err := p.handle.reader(false); err != nil {
+		return -1, err
+	}
+	g, err := p.handle.open()
 	if err != nil {
 		return -1, err
 	}
-	start, err := j.TrimBefore(uint32(p.number), offset)
-	n := p.handle.node
-	if err != nil || n.trans == nil {
-		return start, err
-	}
-	// The other replicas do it when they see it there, and so does one that is to lead later.
-	_, err = n.proposer.propose(n.ctx, metadata.Command{TrimStream: &metadata.TrimStream{ID: p.stream.ID, Partition: p.number, Offset: start}})
-	return start, err
+	start, err := g.TrimBefore(uint32(p.number), offset)
+	return start, readOnly(g, err)
 }

@@ -210,6 +210,7 @@ func (j *Journal) publish(seg *segment) {
 			}
 		}
 		seg.add(&f.header)
+		j.noteTrim(&f.header)
 	}
 	j.index.end = seg.end()
 }

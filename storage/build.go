@@ -23,7 +23,7 @@ func (j *Journal) buildFrame(l *raft.Log) error {
 		return nil
 	}
 	typ, ok := frameTypeOf(l.Type)
-	if !ok || typ == frameCommand && !j.o.Commands {
+	if _, _, trim := parseTrim(l.Data); !ok || typ == frameCommand && !j.o.Commands && !trim {
 		return fmt.Errorf("raft entry %d of type %v is no proposal of this process", l.Index, l.Type)
 	}
 	j.buildOpaque(l, typ)

@@ -68,6 +68,8 @@ type index struct {
 	first uint64 // lowest raft index that exists for raft, if above the first stored one
 	end   uint64 // journal position behind the last frame
 
+	trims []uint64 // raft indexes of entries that may be trims and have had no effect yet, in order
+
 	raftFront uint64 // front.index when raft was given the log
 }
 

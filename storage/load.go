@@ -58,6 +58,9 @@ func loadLog(j *Journal, bases []uint64, was marked) (l *loadedLog, err error) {
 			Reason: fmt.Sprintf("the log ends here, but was on stable storage up to %d", was.durable)}
 	}
 	l.index.end = l.tail.pos
+	if !j.o.Commands {
+		l.noteTrims()
+	}
 	return l, nil
 }
 

@@ -19,9 +19,13 @@ type watcher struct {
 func (j *Journal) Commit(index uint64) {
 	j.mu.RLock()
 	end, ok := j.index.entryEnd(index)
+	trims := j.index.trimsDue(index)
 	j.mu.RUnlock()
 	if !ok {
 		return
+	}
+	if trims {
+		j.takeTrims(index)
 	}
 	for {
 		old := j.committed.Load()
