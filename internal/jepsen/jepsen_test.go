@@ -66,7 +66,7 @@ func seeds(t *testing.T) (list []uint64) {
 // faults is how many a trial draws: few, or minutes of them where there are many seeds.
 func faults() int {
 	if os.Getenv("DAYBOOK_SEEDS") == "" {
-		return 6
+		return 5
 	}
 	return 16
 }
@@ -103,6 +103,13 @@ func try(t *testing.T, trial jepsen.Trial) {
 	}
 }
 
+// TestFiveNodesKeepTheirPromisesWhileTheyChange is of nodes that come and go, of journals that move between them, and of an
+// observer. Every other seed is of streams that are acknowledged from memory. It takes longest, so it begins first.
+func TestFiveNodesKeepTheirPromisesWhileTheyChange(t *testing.T) {
+	t.Parallel()
+	try(t, jepsen.Trial{Name: "five", Nodes: 5, Replicas: 3, Observers: 1, TLS: true, Operator: true})
+}
+
 func TestOneNodeKeepsItsPromisesUnderFaults(t *testing.T) {
 	t.Parallel()
 	try(t, jepsen.Trial{Name: "one", Nodes: 1})
@@ -111,13 +118,6 @@ func TestOneNodeKeepsItsPromisesUnderFaults(t *testing.T) {
 func TestThreeNodesKeepTheirPromisesUnderFaults(t *testing.T) {
 	t.Parallel()
 	try(t, jepsen.Trial{Name: "three", Nodes: 3})
-}
-
-// TestFiveNodesKeepTheirPromisesWhileTheyChange is of nodes that come and go, of journals that move between them, and of an
-// observer. Every other seed is of streams that are acknowledged from memory.
-func TestFiveNodesKeepTheirPromisesWhileTheyChange(t *testing.T) {
-	t.Parallel()
-	try(t, jepsen.Trial{Name: "five", Nodes: 5, Replicas: 3, Observers: 1, TLS: true, Operator: true})
 }
 
 // TestClocksThatJumpDisturbNobody sets clocks hours ahead and back under three nodes: no connection may be taken for
