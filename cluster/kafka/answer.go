@@ -19,6 +19,7 @@ type answerWriter struct {
 	start    int    // of that one
 	deadline time.Time
 	produced kmsg.ProduceResponse // the one being encoded
+	serves   bool                 // one of them is more than an introduction
 }
 
 const (
@@ -40,6 +41,7 @@ func (w *answerWriter) message(h header, resp kmsg.Response) error {
 // returns holds the answers that were not written yet, too.
 func (w *answerWriter) begin(h header) []byte {
 	w.start = len(w.buf)
+	w.serves = w.serves || !introduces(h.key)
 	b := append(w.buf, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(h.correlation))
 	if apis[h.key].flexible(h.version) && h.key != int16(kmsg.ApiVersions) {
@@ -97,6 +99,9 @@ func (w *answerWriter) write(pieces net.Buffers) error {
 		err = w.conn.server.writePieces(w.conn.net, pieces)
 	}
 	w.conn.answered.Store(true)
+	if w.serves && !w.conn.served.Swap(true) {
+		endInOrder(w.conn.net)
+	}
 	if cap(w.buf) > keepAnswer {
 		w.buf = nil
 	}

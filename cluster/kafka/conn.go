@@ -40,6 +40,7 @@ type conn struct {
 	login    login        // the writer's
 	expires  atomic.Int64 // when the client must have logged in again, Unix ns; 0 is never
 	answered atomic.Bool  // the client has got something
+	served   atomic.Bool  // it has got more than answers to what it introduced itself with
 }
 
 // pending is a request that waits for its turn to be answered. Exactly one of
@@ -69,13 +70,13 @@ func newConn(s *Server, c net.Conn, access Access) *conn {
 }
 
 // run serves the connection until it ends; then no goroutine of it is left.
-func (c *conn) run(ctx context.Context) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (c *conn) run(serving context.Context) {
+	ctx, cancel := context.WithCancelCause(serving)
 	defer cancel(nil)
 	// Closing is what wakes a goroutine that waits for the network.
 	stop := context.AfterFunc(ctx, func() {
 		c.line.end()
-		hangUp(c.net, &c.answered)
+		c.hangUp(serving.Err() != nil)
 	})
 	defer stop()
 	defer c.in.drop()
@@ -96,6 +97,16 @@ func (c *conn) run(ctx context.Context) {
 	cancel(c.write(ctx))
 	reader.Wait()
 	c.line.abandon()
+}
+
+// hangUp ends the connection, as hangup.go says.
+func (c *conn) hangUp(closing bool) {
+	if c.served.Load() || c.answered.Load() && !closing {
+		endInOrder(c.net)
+		_ = c.net.Close()
+		return
+	}
+	reset(c.net)
 }
 
 // ready says that a request can be answered without waiting for the disk.

@@ -1,21 +1,57 @@
 package kafka
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// hangUp closes a connection. A client whose very first request gets nothing but
-// an orderly end takes the server for one that speaks TLS, and gives up; if
-// nothing was answered yet it gets a reset instead, after which it tries again.
-func hangUp(c net.Conn, answered *atomic.Bool) {
-	if tcp, ok := c.(*net.TCPConn); ok && !answered.Load() {
+// A client that gets an orderly end instead of the answer to its first request takes the server for one that wants TLS or
+// a login, and gives up for good. What it introduces itself with it does not count. So until an answer that counts was
+// written, the end of a connection is a reset, after which clients try again: that which the server makes when it closes, and
+// that which the system makes when the process is killed. Only who is turned away for a fault of its own gets the answer
+// that says so, and an orderly end.
+
+// introduces says that a request is how clients begin.
+func introduces(key int16) bool {
+	return key == int16(kmsg.ApiVersions) || key == int16(kmsg.SASLHandshake) || key == int16(kmsg.SASLAuthenticate)
+}
+
+// endAbruptly makes every end of the connection a reset, until endInOrder.
+func endAbruptly(c net.Conn) {
+	if tcp := underneath(c); tcp != nil {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.Close()
+}
+
+func endInOrder(c net.Conn) {
+	if tcp := underneath(c); tcp != nil {
+		_ = tcp.SetLinger(-1)
+	}
+}
+
+// reset ends a connection, without TLS's own word for it.
+func reset(c net.Conn) {
+	tcp := underneath(c)
+	if tcp == nil {
+		_ = c.Close()
+		return
+	}
+	_ = tcp.SetLinger(0)
+	_ = tcp.Close()
+}
+
+// underneath is the TCP connection; nil within the process.
+func underneath(c net.Conn) *net.TCPConn {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	tcp, _ := c.(*net.TCPConn)
+	return tcp
 }
 
 // pipeEnd is the client's end of a connection inside the process. Its other end

@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -241,28 +240,6 @@ func TestDamagedBatchesAreRefusedAndNothingOfThemStored(t *testing.T) {
 		}
 		if code, offset := produceRawAt(t, b, "t", nil, plainBatch("good")); code != 0 || offset != 0 {
 			t.Errorf("the first good batch: %v at offset %d, want 0", kerr.ErrorForCode(code), offset)
-		}
-	})
-}
-
-// A client takes an orderly end before the first answer for a server that wants
-// TLS, and gives up for good; a server that restarts must not look like that.
-func TestClosingServerResetsConnectionsItHasNotAnswered(t *testing.T) {
-	bothWays(t, func(t *testing.T, b *broker) {
-		c := b.dial()
-		if _, err := c.Write([]byte{0, 0}); err != nil { // it has begun to ask
-			t.Fatal(err)
-		}
-		eventually(t, "being accepted", func() error {
-			if b.server.Load().Stats().Connections == 0 {
-				return errors.New("not yet")
-			}
-			return nil
-		})
-		b.restart()
-		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("reading gave %v, want a reset", err)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -166,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, access Access) error
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				hangUp(c, &atomic.Bool{})
+				reset(c)
 			}
 			return nil
 		case err == nil:
@@ -199,16 +198,18 @@ func passing(err error) bool {
 // called. It closes the connection.
 func (s *Server) ServeConn(ctx context.Context, c net.Conn, access Access) {
 	if !s.add(c) {
-		hangUp(c, &atomic.Bool{})
+		reset(c)
 		return
 	}
 	defer s.remove(c)
+	endAbruptly(c)
 	ctx, cancel := s.within(ctx)
 	defer cancel()
 	if access.TLS != nil {
 		encrypted := tls.Server(c, access.TLS)
 		if err := s.handshake(ctx, encrypted); err != nil {
 			if ctx.Err() == nil {
+				endInOrder(c)
 				s.complain(c, fmt.Errorf("TLS handshake: %w", err))
 			}
 			return
