@@ -43,7 +43,13 @@ type binder interface {
 	Bind(journal transport.Journal, self raft.ServerID, servers func() []raft.Server)
 }
 
-var _ binder = (*transport.Group)(nil)
+// teller is a transport that tells followers what is committed.
+type teller interface{ TellCommitted(transport.Committed) }
+
+var (
+	_ binder = (*transport.Group)(nil)
+	_ teller = (*transport.Group)(nil)
+)
 
 // start brings raft up over the journal.
 func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
@@ -66,6 +72,9 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 		m.store.onRefused = m.onRefused
 		b.Bind(m.store, raft.ServerID(o.ID), m.servers)
 	}
+	if t, ok := trans.(teller); ok {
+		t.TellCommitted(m.committed)
+	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
 	}
@@ -77,6 +86,9 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	var err error
 	if m.raft, err = m.newRaft(conf, fsm, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)
+	}
+	if o.Changed != nil {
+		m.raft.RegisterObserver(raft.NewObserver(nil, false, func(*raft.Observation) bool { o.Changed(); return false }))
 	}
 	m.started.Store(m.raft)
 	m.store.started.Store(true)
@@ -268,6 +280,17 @@ func (m *member) servers() []raft.Server {
 		return nil
 	}
 	return r.GetConfiguration().Configuration().Servers
+}
+
+// committed is the last entry that is known to be committed, and the term in which this member led when it was.
+func (m *member) committed() (index, term uint64, leads bool) {
+	r := m.started.Load()
+	if r == nil || r.State() != raft.Leader {
+		return 0, 0, false
+	}
+	term = r.CurrentTerm()
+	index = r.CommitIndex()
+	return index, term, r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
 // AddVoter makes another member a voter, or adds it as one. Only the leader can.

@@ -24,10 +24,12 @@ type members struct {
 	t       *testing.T
 	net     *network
 	timeout time.Duration
-	opts    storage.Options
-	peers   []raft.Server
-	groups  map[string]*cluster.Group
-	dirs    map[string]string
+	// commitEvery is that of the groups.
+	commitEvery time.Duration
+	opts        storage.Options
+	peers       []raft.Server
+	groups      map[string]*cluster.Group
+	dirs        map[string]string
 }
 
 func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
@@ -37,13 +39,19 @@ func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
 // startPatient is startMembers with another timeout than a second: a busy machine makes a leader lose its lead, which is
 // half of that.
 func startPatient(t *testing.T, timeout time.Duration, o storage.Options, ids ...string) *members {
+	m := prepareMembers(t, timeout, o, ids...)
+	for _, id := range ids {
+		m.start(id, m.peers)
+	}
+	return m
+}
+
+// prepareMembers is startPatient without the start.
+func prepareMembers(t *testing.T, timeout time.Duration, o storage.Options, ids ...string) *members {
 	m := &members{t: t, timeout: timeout, opts: o, groups: map[string]*cluster.Group{}, dirs: map[string]string{}}
 	m.net = newNetwork(t, transport.Options{Silence: time.Second, Timeout: time.Second})
 	for _, id := range ids {
 		m.peers = append(m.peers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
-	}
-	for _, id := range ids {
-		m.start(id, m.peers)
 	}
 	return m
 }
@@ -55,7 +63,7 @@ func (m *members) start(id string, peers []raft.Server) {
 	}
 	tr, err := m.net.start(id).Group(testGroup)
 	must(m.t, err)
-	m.groups[id] = openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: m.timeout, Journal: m.opts})
+	m.groups[id] = openGroup(m.t, cluster.GroupOptions{Dir: m.dirs[id], ID: id, Transport: tr, Peers: peers, Timeout: m.timeout, CommitEvery: m.commitEvery, Journal: m.opts})
 }
 
 // stop ends a node.

@@ -10,12 +10,13 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
 
 // maxAppendEntries bounds the entries raft stores, sends and applies at a time. Proposals in flight must not be more
 // (raft's pipeline sends one request for each wake-up).
-const maxAppendEntries = 64
+const maxAppendEntries = transport.MaxEntries
 
 // baseConfig is what groups of both kinds have in common.
 func baseConfig(o GroupOptions) *raft.Config {

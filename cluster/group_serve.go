@@ -58,6 +58,9 @@ func (g *Group) confirm() error {
 	if now.Sub(g.serving.verified) < g.o.Timeout/4 {
 		return nil
 	}
+	if h, ok := g.o.Transport.(interface{ Hasten() }); ok {
+		h.Hasten()
+	}
 	if err := g.await(g.raft.VerifyLeader()); err != nil {
 		return ErrNotLeader
 	}

@@ -130,6 +130,7 @@ func Open(opts Options) (*Node, error) {
 		answering: make(chan struct{}),
 	}
 	n.source.n = n
+	n.leads.changed = make(chan struct{}, 1)
 	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
 	n.opts.FS = n.disk.watch

@@ -1,21 +1,11 @@
 package cluster
 
 import (
-	"context"
-	"encoding/json"
 	"maps"
-	"reflect"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
-)
-
-const (
-	// leadsEvery is how often a node looks what it leads; the others are told at changes, and each leadsAgain.
-	leadsEvery = 50 * time.Millisecond
-	leadsAgain = 2 * time.Second
 )
 
 // journalKey names a journal.
@@ -41,6 +31,8 @@ type leadsCall struct {
 
 // leadTable is what other nodes have said that they lead.
 type leadTable struct {
+	changed chan struct{} // room for one; gets a value when somebody may lead who did not
+
 	mu sync.Mutex
 	by map[journalKey]lead // guarded by mu
 	// closing are the nodes that said so last; guarded by mu
@@ -63,14 +55,36 @@ func (t *leadTable) heard(from string, body []byte) error {
 		t.by, t.closing = map[journalKey]lead{}, map[int32]bool{}
 	}
 	t.closing[int32(id)] = c.Closing
-	maps.DeleteFunc(t.by, func(_ journalKey, l lead) bool { return l.node == int32(id) })
+	before := map[journalKey]uint64{}
+	maps.DeleteFunc(t.by, func(k journalKey, l lead) bool {
+		if l.node == int32(id) {
+			before[k] = l.Term
+		}
+		return l.node == int32(id)
+	})
 	for _, l := range c.Leads {
 		l.node = int32(id)
-		if old, ok := t.by[l.journalKey]; !ok || old.Term < l.Term {
-			t.by[l.journalKey] = l
+		if old, ok := t.by[l.journalKey]; ok && old.Term >= l.Term {
+			continue
 		}
+		t.by[l.journalKey] = l
+		if before[l.journalKey] != l.Term {
+			t.ring()
+		}
+		delete(before, l.journalKey)
+	}
+	if len(before) > 0 {
+		t.ring()
 	}
 	return nil
+}
+
+// ring has it looked who leads what.
+func (t *leadTable) ring() {
+	select {
+	case t.changed <- struct{}{}:
+	default: // it is looked anyway
+	}
 }
 
 // isClosing says whether a node is about to close.
@@ -85,40 +99,6 @@ func (t *leadTable) get(k journalKey) (lead, bool) {
 	defer t.mu.Unlock()
 	l, ok := t.by[k]
 	return l, ok
-}
-
-// tellLeads tells the other nodes what this one leads, and who watches partitions of new leaders, until the node closes.
-func (n *Node) tellLeads() {
-	var last []lead
-	at := time.Time{}
-	for pause(n.ctx, leadsEvery) {
-		now := n.ownLeads()
-		if reflect.DeepEqual(now, last) && time.Since(at) < leadsAgain {
-			continue
-		}
-		last, at = now, time.Now()
-		n.tell(n.ctx, now)
-	}
-}
-
-// tell tells the other nodes what this one leads.
-func (n *Node) tell(ctx context.Context, leads []lead) {
-	body, err := json.Marshal(leadsCall{Leads: leads, Closing: n.closing.Load()})
-	if err != nil {
-		panic(err) // there is nothing in it that has no JSON
-	}
-	var all sync.WaitGroup
-	for _, m := range n.meta.Members() {
-		if m.ID == n.id || !n.Up(m.ID) {
-			continue
-		}
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			_ = n.callNode(ctx, m.ID, callLeads, body, nil) // it is told again soon
-		})
-	}
-	all.Wait()
 }
 
 // ownLeads is what this node leads, in the order of streams, and notes what has changed.

@@ -58,7 +58,7 @@ func (n *Node) openJournalOf(l *liveStream, h *journalHandle, r metadata.Replica
 			return err
 		}
 		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(serverID(r)), g, n.opts.timeout(), peers, begun
-		o.Copies = nodeCopies{n, h}
+		o.Changed, o.Copies = n.leads.ring, nodeCopies{n, h}
 		// Nobody else has what is only in memory.
 		o.Journal.ReadDurable = !h.durable && len(l.stream.ReplicasOf(h.number)) == 1
 		return nil

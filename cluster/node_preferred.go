@@ -54,7 +54,7 @@ func (n *Node) HandOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverPatience)
 	defer cancel()
 	n.closing.Store(true)
-	n.tell(ctx, n.ownLeads())
+	n.tellAll(ctx, n.ownLeads())
 	for {
 		left := n.handOverJournals(ctx)
 		if _, leads := n.Coordinator(); leads && n.others() > 0 {

@@ -36,8 +36,12 @@ func (n *Node) steward() {
 				continue
 			}
 			for _, h := range l.journals {
+				err := n.tendGroup(s, h)
+				if err == nil && len(told) == 0 {
+					continue
+				}
 				what := fmt.Sprint("members ", h.stream, h.number)
-				if err := n.tendGroup(s, h); err == nil {
+				if err == nil {
 					delete(told, what)
 				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
 					n.logger.Warn("the members of a journal's group could not be changed; trying again", "stream", s.Name, "journal", h.number, "error", err)

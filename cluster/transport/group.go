@@ -27,13 +27,14 @@ type Group struct {
 	instance uint64 // never 0
 	rpcs     chan raft.RPC
 	waiting  chan *inbound // what raft has or will get from rpcs, in its order
-	pulses   chan pulseIn
 	ending   chan struct{}
 	running  sync.WaitGroup
 
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
 	elector   atomic.Pointer[Elector]
+	committed atomic.Pointer[Committed]
+	hasty     atomic.Int64           // until when heartbeats do not wait long for others, a moment
 	voted     atomic.Int64           // the moment when a vote was last asked for
 	refused   atomic.Int64           // the moment when one was last refused
 	since     atomic.Int64           // the moment since when raft has been with the request it is at; 0: it waits for one
@@ -45,6 +46,7 @@ type Group struct {
 	held   int64            // bytes of requests that are not answered
 	flows  map[string]*flow // by peer
 	acked  map[raft.ServerID]ackOf
+	looked map[raft.ServerID]ackOf // what acked was when tellCommitted looked last
 }
 
 // binding is what the owner of a group tells of it.
@@ -66,8 +68,7 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 	g := &Group{
 		t: t, id: id, instance: rand.Uint64() | 1,
 		rpcs: make(chan raft.RPC, groupRequests), waiting: make(chan *inbound, groupRequests+2),
-		pulses: make(chan pulseIn, groupPulses), ending: make(chan struct{}),
-		flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
+		ending: make(chan struct{}), flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +80,6 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 	}
 	t.groups[id] = g
 	g.running.Go(g.answers)
-	g.running.Go(g.beats)
 	return g, nil
 }
 

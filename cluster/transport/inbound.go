@@ -10,9 +10,8 @@ import (
 const (
 	// groupBytes bounds what a group has received and not answered; the largest request fits.
 	groupBytes = 2 * maxRequest
-	// groupRequests bounds the number of these requests, and groupPulses that of the heartbeats.
+	// groupRequests bounds the number of these requests.
 	groupRequests = 128
-	groupPulses   = 16
 )
 
 // inbound is a request on its way through raft.
@@ -175,58 +174,35 @@ type pulseIn struct {
 	term, instance uint64
 }
 
-// pulsed queues a heartbeat, without waiting.
-func (g *Group) pulsed(p pulseIn) status {
-	if p.instance != 0 && p.instance != g.instance {
-		return statusOther
-	}
-	select {
-	case g.pulses <- p:
-		return statusOK
-	default:
-		return statusBusy
-	}
-}
-
-// beats answers heartbeats beside raft's main goroutine, which may be waiting for the disk.
-func (g *Group) beats() {
-	for {
-		select {
-		case p := <-g.pulses:
-			g.beat(p)
-		case <-g.ending:
-			for {
-				select {
-				case p := <-g.pulses:
-					p.from.beat(p.seq, answer{status: statusNoGroup})
-				default:
-					return
-				}
-			}
-		}
-	}
-}
-
-// beat answers a heartbeat. One of a term that is new here makes raft write to the disk and change its state, so it goes
-// to the main goroutine like any other request.
+// beat answers a heartbeat beside raft's main goroutine, which may be waiting for the disk: raft does no more for it than to
+// note who leads and when it was heard. One of a term that is new here makes raft write to the disk and change its state, so
+// that goes to the main goroutine like any other request.
 func (g *Group) beat(p pulseIn) {
-	in := &inbound{from: p.from, seq: p.seq, beat: true}
-	req := &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}
-	in.command = req
+	if p.instance != 0 && p.instance != g.instance {
+		p.from.beat(p.seq, answer{status: statusOther})
+		return
+	}
 	handler := g.heartbeat.Load()
 	if handler == nil || p.term > g.term.Load() {
+		req := &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}
+		in := &inbound{from: p.from, seq: p.seq, beat: true, command: req}
 		if got := g.deliver(in); got != statusOK {
 			in.reply(answer{status: got})
 		}
 		return
 	}
+	p.from.beat(p.seq, g.handled(*handler, p))
+}
+
+// handled has raft handle a heartbeat of a term that it knows.
+func (g *Group) handled(handler func(raft.RPC), p pulseIn) answer {
 	resp := make(chan raft.RPCResponse, 1)
-	(*handler)(raft.RPC{Command: req, RespChan: resp})
+	handler(raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}, RespChan: resp})
 	select {
 	case r := <-resp:
-		in.reply(g.answer(in, r))
+		return g.answer(&inbound{from: p.from}, r)
 	default: // raft has ended
-		in.reply(answer{status: statusNoGroup})
+		return answer{status: statusNoGroup}
 	}
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 	Observe ObserverHandler
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
-	// Window is how long a heartbeat waits for others to the same peer: 20 ms by default; answers wait a fifth of it.
+	// Window is how long a heartbeat waits for others to the same peer: a twentieth of Timeout by default, and a fifth of
+	// that where somebody waits for the answer (see Group.Hasten). It is part of each group's pause between heartbeats.
 	Window time.Duration
 	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
 	Silence time.Duration
@@ -65,7 +66,7 @@ func (o Options) defaults() Options {
 		}
 	}
 	setDefault(&o.Timeout, 2*time.Second)
-	setDefault(&o.Window, 20*time.Millisecond)
+	setDefault(&o.Window, o.Timeout/20)
 	setDefault(&o.Silence, 2*time.Second)
 	setDefault(&o.Stagger, 300*time.Millisecond)
 	if o.ReceiveBytes == 0 {

@@ -9,6 +9,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// MaxEntries is how many entries raft may be configured to put into an AppendEntries. One with so many, of which no others
+// follow, may have left a rest: raft's pipeline sends one request each time that entries were stored (raft 1.8.0,
+// pipelineSend), and the next only when more are, or after CommitTimeout. So the pipeline ends behind such a request; raft
+// then sends single requests until the follower has everything.
+const MaxEntries = 64
+
 // pipelineDone is how many answers may wait for raft to take them.
 const pipelineDone = 4 * flowRequests
 
@@ -24,6 +30,7 @@ type pipeline struct {
 
 	mu     sync.Mutex // guards all below
 	flying int        // futures that are not answered
+	rested bool       // it ends as there may be a rest
 	closed bool
 	err    error // why no more are accepted
 }
@@ -31,7 +38,7 @@ type pipeline struct {
 var _ raft.AppendPipeline = (*pipeline)(nil)
 
 func newPipeline(g *Group, s *session, to raft.ServerID) *pipeline {
-	return &pipeline{g: g, s: s, to: to, done: make(chan raft.AppendFuture, pipelineDone+1), end: make(chan struct{})}
+	return &pipeline{g: g, s: s, to: to, done: make(chan raft.AppendFuture, pipelineDone+2), end: make(chan struct{})}
 }
 
 // AppendEntries implements raft.AppendPipeline. It waits while there is no room, but not for longer than the time-out.
@@ -88,6 +95,10 @@ func (p *pipeline) leave(f *future) {
 	p.flying--
 	if f.err == nil && !p.closed && p.err == nil {
 		p.done <- f // enter kept a place
+		if len(f.args.Entries) >= MaxEntries && p.flying == 0 && !p.rested {
+			p.rested = true
+			p.done <- lastAnswer() // there is a place for it
+		}
 		return
 	}
 	if p.err == nil {

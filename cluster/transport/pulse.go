@@ -15,6 +15,7 @@ type pulser struct {
 	body  []byte
 	count int
 	timer *time.Timer
+	due   time.Time // when what there is goes
 }
 
 func newPulser(out *outbox, kind frameKind, window time.Duration) *pulser {
@@ -28,11 +29,7 @@ func (p *pulser) add(put func([]byte) []byte) error {
 	p.count++
 	full := p.count == maxPulses
 	if p.count == 1 {
-		if p.timer == nil {
-			p.timer = time.AfterFunc(p.window, func() { _ = p.flush() }) // an error ends the calls
-		} else {
-			p.timer.Reset(p.window)
-		}
+		p.goIn(p.window)
 	}
 	p.mu.Unlock()
 	if full {
@@ -41,11 +38,33 @@ func (p *pulser) add(put func([]byte) []byte) error {
 	return nil
 }
 
+// goIn has what there is go after a while. The caller holds mu.
+func (p *pulser) goIn(wait time.Duration) {
+	p.due = time.Now().Add(wait)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(wait, func() { _ = p.flush() }) // an error ends the calls
+		return
+	}
+	p.timer.Reset(wait)
+}
+
+// hasten has what there is go after a fifth of the window at the latest.
+func (p *pulser) hasten() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if soon := p.window / 5; p.count > 0 && time.Until(p.due) > soon {
+		p.goIn(soon)
+	}
+}
+
 // flush sends what there is.
 func (p *pulser) flush() error {
 	p.mu.Lock()
 	body := p.body
 	p.body, p.count = nil, 0
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 	p.mu.Unlock()
 	if len(body) == 0 {
 		return nil

@@ -22,6 +22,7 @@ const (
 // flow is the room there is for a group's entries on the way to a peer.
 type flow struct {
 	bytes, requests *semaphore.Weighted
+	out             atomic.Int32 // requests on their way
 	answered        atomic.Int64 // the moment when the last answer came: while there are any, a request further back is not late
 }
 
@@ -54,7 +55,8 @@ func (g *Group) enter(p *peer, n int) (leave func(), err error) {
 		f.requests.Release(1)
 		return nil, fmt.Errorf("%w: %d bytes of all groups are on their way", ErrTimeout, peerWindow)
 	}
-	return func() { p.window.Release(own); f.bytes.Release(own); f.requests.Release(1) }, nil
+	f.out.Add(1)
+	return func() { f.out.Add(-1); p.window.Release(own); f.bytes.Release(own); f.requests.Release(1) }, nil
 }
 
 // ackOf is what a member acknowledged last.
@@ -105,12 +107,16 @@ func (g *Group) sendAppend(s *session, to raft.ServerID, args *raft.AppendEntrie
 		if instance != 0 {
 			g.t.stats.folded.Add(1)
 		}
-		return s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
+		err := s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
 			if got.status == statusOther { // it was opened anew, and has to be told everything
 				g.forget(to)
 			}
 			a.finish(got, err)
 		})
+		if g.t.now() < g.hasty.Load() {
+			s.pulses.hasten()
+		}
+		return err
 	}
 	a.sendAll()
 	return nil
@@ -261,6 +267,9 @@ func (g *Group) note(member raft.ServerID, args *raft.AppendEntriesRequest, inst
 		k.prev, k.prevTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.acked[member] = k
+	g.mu.Unlock()
+	if k.prev > k.commit {
+		g.t.commits.add(g)
+	}
 }

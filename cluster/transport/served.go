@@ -33,6 +33,7 @@ type served struct {
 	calls    chan struct{} // holds a token for each call that is being answered
 	calling  sync.WaitGroup
 	out      *outbox
+	head     raft.RPCHeader // of raft's requests that come on it; nobody changes it
 	beats    *pulser
 	partial  map[uint64]*partial
 	streams  map[uint64]*stream
@@ -51,6 +52,7 @@ func newServed(t *Transport, h hello, conn net.Conn) *served {
 	s := &served{t: t, node: h.node, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
 	s.ctx, s.cancel = context.WithCancel(t.ctx)
 	s.heard.Store(t.now())
+	s.head = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(h.node), Addr: []byte(h.node)}
 	s.out = newOutbox(conn, t.o.Timeout, &t.stats)
 	s.beats = newPulser(s.out, kindBeats, t.o.Window/5)
 	return s
@@ -127,9 +129,7 @@ func (s *served) beat(seq uint64, a answer) {
 	_ = s.beats.add(func(b []byte) []byte { return a.appendBeat(b, seq) })
 }
 
-func (s *served) header() raft.RPCHeader {
-	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(s.node), Addr: []byte(s.node)}
-}
+func (s *served) header() raft.RPCHeader { return s.head }
 
 // take handles a request that is one frame.
 func (s *served) take(h header, body []byte) error {
@@ -218,15 +218,13 @@ func (s *served) takePulses(body []byte) error {
 	for r := (bodyReader{body}); len(r.b) > 0; {
 		p := pulseIn{from: s, seq: r.u64()}
 		g := s.t.local(r.member())
-		p.term, p.instance = r.u64(), r.u64()
-		got := statusNoGroup
-		if g != nil {
-			got = g.pulsed(p)
+		if p.term, p.instance = r.u64(), r.u64(); g == nil {
+			s.beat(p.seq, answer{status: statusNoGroup})
+			continue
 		}
-		if got != statusOK {
-			s.beat(p.seq, answer{status: got})
-		}
+		g.beat(p)
 	}
+	_ = s.beats.flush() // an error ends the connection elsewhere
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 type counters struct {
 	bytesSent, bytesReceived   atomic.Uint64
 	framesSent, framesReceived atomic.Uint64
-	pulses, folded             atomic.Uint64
+	pulses, folded, told       atomic.Uint64
 	split, busy, timeouts      atomic.Uint64
 	refused, broken, injected  atomic.Uint64
 }
@@ -20,6 +20,8 @@ type Stats struct {
 	FramesSent, FramesReceived uint64
 	// Heartbeats were sent for raft; Folded are those of them that stand for an AppendEntries without news.
 	Heartbeats, Folded uint64
+	// Told counts the requests that only told a follower what is committed.
+	Told uint64
 	// Split counts AppendEntries that went as several requests.
 	Split uint64
 	// Busy counts received requests for which there was no room, Timeouts requests that were not answered in time.
@@ -55,7 +57,7 @@ func (t *Transport) Stats() Stats {
 	s := Stats{
 		BytesSent: c.bytesSent.Load(), BytesReceived: c.bytesReceived.Load(),
 		FramesSent: c.framesSent.Load(), FramesReceived: c.framesReceived.Load(),
-		Heartbeats: c.pulses.Load(), Folded: c.folded.Load(), Split: c.split.Load(),
+		Heartbeats: c.pulses.Load(), Folded: c.folded.Load(), Told: c.told.Load(), Split: c.split.Load(),
 		Busy: c.busy.Load(), Timeouts: c.timeouts.Load(),
 		Refused: c.refused.Load(), Broken: c.broken.Load(), Stood: c.injected.Load(),
 		HeldBytes: t.budget.used.Load(), Peers: map[string]PeerStats{},

@@ -20,6 +20,7 @@ type Transport struct {
 	o        Options
 	stats    counters
 	memory   buffers
+	commits  commits
 	budget   budget
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -55,9 +56,20 @@ func Open(o Options) (*Transport, error) {
 		strange: make(chan struct{}, strangersAtOnce), watchers: make(chan struct{}, observersAtOnce), instance: rand.Uint64() | 1, opened: time.Now(),
 		peers: map[string]*peer{}, groups: map[GroupID]*Group{}, member: map[memberAddress]*Group{}, served: map[servedKey]*served{},
 	}
+	t.commits.t = t
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.running.Go(t.accept)
 	return t, nil
+}
+
+// enter counts the caller among what Close waits for, until running.Done. It returns false if Close has begun.
+func (t *Transport) enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.running.Add(1)
+	}
+	return !t.closed
 }
 
 // Node is this node's id.

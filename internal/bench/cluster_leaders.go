@@ -36,8 +36,9 @@ func (w *leaders) close() {
 	}
 }
 
-// ask returns who leads each partition, as a node says; -1 where it knows nobody.
-func (w *leaders) ask(ctx context.Context, node int32) (by []int32, err error) {
+// ask returns who leads each partition, as a node says; -1 where it knows nobody. away counts those that are not led by
+// the first of their replicas.
+func (w *leaders) ask(ctx context.Context, node int32) (by []int32, away int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	req := kmsg.NewPtrMetadataRequest()
@@ -48,17 +49,35 @@ func (w *leaders) ask(ctx context.Context, node int32) (by []int32, err error) {
 	}
 	resp, err := w.clients[node].SeedBrokers()[0].Request(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, t := range resp.(*kmsg.MetadataResponse).Topics {
 		for _, p := range t.Partitions {
 			by = append(by, p.Leader)
+			if len(p.Replicas) > 0 && p.Replicas[0] != p.Leader {
+				away++
+			}
 		}
 	}
 	if len(by) != failoverStreams*failoverJournals {
-		return nil, fmt.Errorf("node %d knows %d partitions", node, len(by))
+		return nil, 0, fmt.Errorf("node %d knows %d partitions", node, len(by))
 	}
-	return by, nil
+	return by, away, nil
+}
+
+// settled waits until every partition is led by the first of its replicas: what a cluster does until then is not nothing.
+func (w *leaders) settled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	for {
+		_, away, err := w.ask(ctx, w.b.members[0].id)
+		if err == nil && away == 0 {
+			return nil
+		}
+		if rest(ctx, time.Second) != nil {
+			return errors.Join(err, fmt.Errorf("%d partitions are not led by the first of their replicas", away))
+		}
+	}
 }
 
 // ledBy waits until every node but the one that is gone (-1: none) says of every partition that another than that leads
@@ -85,7 +104,7 @@ func (w *leaders) all(ctx context.Context, gone int32) (counts map[int32]int, er
 		if node == gone {
 			continue
 		}
-		by, err := w.ask(ctx, node)
+		by, _, err := w.ask(ctx, node)
 		if err != nil {
 			return nil, err
 		}

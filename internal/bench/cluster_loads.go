@@ -97,10 +97,13 @@ func clusterIdle(ctx context.Context, b *bed) ([]row, error) {
 	if err := writeOnce(ctx, b, streams); err != nil {
 		return nil, err
 	}
-	if err := rest(ctx, 3*time.Second); err != nil { // what is written later is written
+	if err := w.settled(ctx); err != nil {
 		return nil, err
 	}
-	cores, mb := 0.0, 0.0 // the most of a node
+	if err := rest(ctx, 15*time.Second); err != nil { // what is written later is written, and what is no longer used given back
+		return nil, err
+	}
+	var cores, rss, own float64 // the most of a node
 	var before []time.Duration
 	for _, pid := range b.pids {
 		used, err := load.CPUOf(pid)
@@ -117,13 +120,15 @@ func clusterIdle(ctx context.Context, b *bed) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rss, err := load.RSSOf(pid)
+		m, err := load.MemoryOf(pid)
 		if err != nil {
 			return nil, err
 		}
-		cores, mb = max(cores, (used-before[i]).Seconds()/b.seconds.Seconds()), max(mb, float64(rss)/1e6)
+		cores = max(cores, (used-before[i]).Seconds()/b.seconds.Seconds())
+		rss, own = max(rss, float64(m.RSS)/1e6), max(own, float64(m.Anonymous)/1e6)
 	}
-	return []row{{what: "300 journals", note: fmt.Sprintf("%.3f cores and %.0f MB, of the node that has most", cores, mb)}}, b.dropAll(ctx, streams)
+	note := fmt.Sprintf("%.3f cores and %.0f MB, %.0f of it without mapped files, of the node that has most", cores, rss, own)
+	return []row{{what: "300 journals", note: note}}, errors.Join(b.profile(ctx, "idle"), b.dropAll(ctx, streams))
 }
 
 // writeOnce writes a record to each partition.

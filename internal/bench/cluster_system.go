@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/daybook-data/daybook/internal/servers"
 	"github.com/daybook-data/daybook/internal/services"
@@ -14,6 +15,7 @@ import (
 type member struct {
 	id     int32
 	addr   string
+	socket string // that its owner reaches; of Daybook only
 	pid    func() int
 	kill   func() error // at once
 	pause  func() error // it stays connected and answers nothing
@@ -45,7 +47,7 @@ func startDaybooks(ctx context.Context, binary, mode string, n int) (*system, er
 	s.close = func() error { return errors.Join(c.Close(), os.RemoveAll(dir)) }
 	for _, node := range c.Nodes() {
 		s.members = append(s.members, member{
-			id: int32(node.ID), addr: node.Kafka, pid: node.PID, kill: node.Kill, pause: node.Pause, resume: node.Resume,
+			id: int32(node.ID), addr: node.Kafka, socket: filepath.Join(node.Data(), "owner.sock"), pid: node.PID, kill: node.Kill, pause: node.Pause, resume: node.Resume,
 			start: func(ctx context.Context) error {
 				if err := node.Start(); err != nil {
 					return err

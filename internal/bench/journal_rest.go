@@ -33,11 +33,11 @@ func idleLoad(ctx context.Context, b *bed) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rss, err := load.RSSOf(b.pids[0])
+	memory, err := load.MemoryOf(b.pids[0])
 	if err != nil {
 		return nil, err
 	}
-	note := fmt.Sprintf("%.3f cores, %.0f MB", (after-before).Seconds()/b.seconds.Seconds(), float64(rss)/1e6)
+	note := fmt.Sprintf("%.3f cores, %.0f MB", (after-before).Seconds()/b.seconds.Seconds(), float64(memory.RSS)/1e6)
 	return []row{{what: fmt.Sprintf("%d partitions", partitions), note: note}}, b.drop(ctx, l.Stream)
 }
 

@@ -34,6 +34,7 @@ type options struct {
 	warm     time.Duration
 	keepGB   float64
 	replayGB float64
+	profiles string
 }
 
 // bench is one thing that is measured.
@@ -60,6 +61,7 @@ func main() {
 	flag.DurationVar(&o.seconds, "for", 10*time.Second, "how long a run of a journal load takes")
 	flag.DurationVar(&o.warm, "warm", 15*time.Second, "how long a JVM is warmed up by a journal load; others at most 2s")
 	flag.Float64Var(&o.keepGB, "keep-gb", 2, "GB that the restart load has on disk")
+	flag.StringVar(&o.profiles, "profiles", "", "a folder for profiles of idle nodes, taken after they were measured")
 	flag.Float64Var(&o.replayGB, "replay-gb", 2, "GB that the replay load reads")
 	flag.Parse()
 	if *asEcho {

@@ -36,18 +36,24 @@ func CPUOf(pids ...int) (total time.Duration, err error) {
 	return total, nil
 }
 
-// RSSOf returns the bytes of memory that a running process has in RAM.
-func RSSOf(pid int) (int64, error) {
+// Memory is what of a process is in RAM, in bytes.
+type Memory struct {
+	RSS       int64 // all of it
+	Anonymous int64 // of this without pages of files, as those of the binary, which processes share
+}
+
+// MemoryOf returns what of a running process is in RAM.
+func MemoryOf(pid int) (Memory, error) {
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
-		return 0, err
+		return Memory{}, err
 	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("reading memory of process %d: %q", pid, statm)
+	var size, resident, shared int64
+	if _, err := fmt.Sscan(string(statm), &size, &resident, &shared); err != nil {
+		return Memory{}, fmt.Errorf("reading memory of process %d from %q: %w", pid, statm, err)
 	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	page := int64(os.Getpagesize())
+	return Memory{RSS: resident * page, Anonymous: (resident - shared) * page}, nil
 }
 
 // OwnCPU returns the user and system time of this process.
