@@ -113,8 +113,11 @@ func (c *Cluster) start(n int) error {
 	return c.startWith(n, c.peers(n))
 }
 
-// peers are the addresses of the nodes but for n.
+// peers are the addresses of the nodes but for n; of an observer that is not the first, that of the one before.
 func (c *Cluster) peers(n int) (all []string) {
+	if n > c.nodes+1 {
+		return []string{c.address(n-1, clusterPort)}
+	}
 	for other := 1; other <= c.nodes; other++ {
 		if other != n {
 			all = append(all, c.address(other, clusterPort))

@@ -23,6 +23,7 @@ type operator struct {
 	fewest int
 	note   func(what string)
 
+	said     string         // noted last
 	removing *member        // a removal of which nobody knows how far it came
 	done     map[string]int // how often each change was made to its end
 }
@@ -101,7 +102,10 @@ func (o *operator) try(ctx context.Context, within time.Duration, verb string, a
 	if err != nil {
 		result = lastLine(out)
 	}
-	o.note(fmt.Sprintf("cluster %s %s, asked of node on machine %d, for %s: %s", verb, strings.Join(args, " "), via, time.Since(begun).Round(time.Millisecond), result))
+	if said := verb + " " + strings.Join(args, " ") + ": " + result; said != o.said { // once, where it is tried again and again
+		o.note(fmt.Sprintf("cluster %s (asked on machine %d, for %s)", said, via, time.Since(begun).Round(time.Millisecond)))
+		o.said = said
+	}
 	if err == nil {
 		o.done[verb]++
 	}

@@ -29,7 +29,7 @@ type Trial struct {
 	Nodes  int
 	// Replicas is how many each stream has; at most, and by default, as many as there are nodes.
 	Replicas int
-	// Observers copy from the nodes, and clients read from them.
+	// Observers copy, the first from the nodes and each other one from the one before, and clients read from them.
 	Observers int
 	// TLS makes nodes and observers prove who they are to each other.
 	TLS bool
