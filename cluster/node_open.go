@@ -51,16 +51,14 @@ func (n *Node) openJournal(h *journalHandle) (*Group, error) {
 
 // openJournalOf opens a copy of a journal that other nodes have too. peers are those to begin it with; begun is called
 // when it is begun and before it takes part.
-func (n *Node) openJournalOf(l *liveStream, h *journalHandle, r metadata.Replica, peers []raft.Server, begun func() error) (*Group, error) {
+func (n *Node) openJournalOf(h *journalHandle, r metadata.Replica, peers []raft.Server, begun func() error) (*Group, error) {
 	return n.openJournalWith(h, func(o *GroupOptions) error {
 		g, err := n.trans.Group(journalGroupID(h.stream, h.number))
 		if err != nil {
 			return err
 		}
 		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(serverID(r)), g, n.opts.timeout(), peers, begun
-		o.Changed, o.Copies = n.leads.ring, nodeCopies{n, h}
-		// Nobody else has what is only in memory.
-		o.Journal.ReadDurable = !h.durable && len(l.stream.ReplicasOf(h.number)) == 1
+		o.Copies = nodeCopies{n, h}
 		return nil
 	})
 }

@@ -140,7 +140,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 		n.logger.Error("the files of a journal are gone; another copy takes their place, from the other replicas", "stream", l.stream.Name, "journal", h.number)
 		return nil
 	}
-	if err := h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, nil, nil) }); err != nil {
+	if err := h.start(func() (*Group, error) { return n.openJournalOf(h, r, nil, nil) }); err != nil {
 		return n.mendCopy(l, h, r, err)
 	}
 	return nil
@@ -163,7 +163,7 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 			i.Replicas[h.noteName()] = r.Born
 		})
 	}
-	return h.start(func() (*Group, error) { return n.openJournalOf(l, h, r, peers, note) })
+	return h.start(func() (*Group, error) { return n.openJournalOf(h, r, peers, note) })
 }
 
 // dropReplica removes a copy that nobody counts on any more.

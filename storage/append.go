@@ -126,7 +126,14 @@ func (j *Journal) storeLogs(logs []*raft.Log) error {
 	if err := j.writeFrames(); err != nil {
 		return err
 	}
-	if j.o.Mode == Durable || hasConfiguration(logs) {
+	if hasConfiguration(logs) {
+		if err := j.syncTail(); err != nil {
+			return err
+		}
+		j.countVoters() // not before: all that is shown is on stable storage now
+		return nil
+	}
+	if j.o.Mode == Durable {
 		return j.syncTail()
 	}
 	j.wakeFlusher()

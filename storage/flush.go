@@ -24,7 +24,7 @@ func (j *Journal) raiseDurable(end uint64) (from uint64, err error) {
 		return from, err
 	}
 	j.durable.Store(end)
-	if j.o.ReadDurable {
+	if j.readsDurable() {
 		j.changed()
 	}
 	return from, nil

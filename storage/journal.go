@@ -49,6 +49,7 @@ type Journal struct {
 	edge      atomic.Pointer[segment] // the one that keeps its batch index in memory, as what is committed ends in it
 	committed atomic.Uint64           // journal position behind the last applied entry
 	durable   atomic.Uint64           // journal position up to which all is on stable storage
+	lone      atomic.Bool             // one member of the group votes, by the last configuration in the log
 	markMu    sync.Mutex              // guards mark
 	mark      *mark
 	watchers  watchers

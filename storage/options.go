@@ -32,8 +32,8 @@ type Options struct {
 	Commands bool
 	// Mode is Durable by default.
 	Mode Mode
-	// ReadDurable hides what is not yet on stable storage even if it is committed. A group of one that acknowledges
-	// from memory needs it: what its readers saw must not be lost.
+	// ReadDurable hides what is not yet on stable storage even if it is committed. Without it this is so while one member of
+	// the group votes: nobody else has what it acknowledges from memory, and what readers saw must not be lost.
 	ReadDurable bool
 	// SegmentBytes is the size of a segment file: 128 MiB by default, at least 4 KiB, at most 1 GiB. It may differ from
 	// one opening to the next and from replica to replica.

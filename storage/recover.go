@@ -101,6 +101,7 @@ func (j *Journal) install(l *loadedLog) error {
 	j.index = l.index
 	j.mu.Unlock()
 	j.tail, j.sealed = l.tail, l.sealed
+	j.countVoters()
 	j.app.aborted = l.aborted
 	j.space.setCurrent(last, l.alloc, j.o.Now())
 	j.durable.Store(l.tail.pos)

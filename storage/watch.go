@@ -41,7 +41,7 @@ func (j *Journal) Commit(index uint64) {
 
 // visible is the journal position below which batches may be read.
 func (j *Journal) visible() uint64 {
-	if j.o.ReadDurable {
+	if j.readsDurable() {
 		return min(j.committed.Load(), j.durable.Load())
 	}
 	return j.committed.Load()
