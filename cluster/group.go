@@ -40,8 +40,11 @@ type GroupOptions struct {
 	Begun func() error
 	// Timeout is raft's heartbeat and election timeout of groups with several members: 2 s by default.
 	Timeout time.Duration
-	// CommitEvery is how soon followers hear what is committed if nothing else is sent: 100 ms by default.
+	// CommitEvery is how soon followers hear what is committed if nothing else is sent and Transport does not tell them, as
+	// transport.Group does: 100 ms by default, half of Timeout where it does.
 	CommitEvery time.Duration
+	// Changed is called, if given, when another member leads, or this one begins or ceases to; it must not block.
+	Changed func()
 	// Copies are the others of the journal, to compare this one with and to mend it from; nil: there are none, or they are not
 	// looked after, as those of a log of commands, which are not the same.
 	Copies Copies
@@ -66,6 +69,9 @@ func (o GroupOptions) withDefaults() GroupOptions {
 	}
 	if o.CommitEvery == 0 {
 		o.CommitEvery = min(100*time.Millisecond, o.Timeout/4)
+		if _, ok := o.Transport.(teller); ok {
+			o.CommitEvery = o.Timeout / 2
+		}
 	}
 	if o.RetainEvery == 0 {
 		o.RetainEvery = 10 * time.Second
