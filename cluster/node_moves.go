@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -185,7 +186,9 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 			p.Waiting = append(p.Waiting, m)
 			continue
 		}
-		if err := n.SetReplicas(ctx, m.id, m.Journal, m.To); err != nil {
+		if err := n.SetReplicas(ctx, m.id, m.Journal, m.To); errors.Is(err, metadata.ErrUnknownStream) {
+			continue // it was deleted meanwhile
+		} else if err != nil {
 			return p, fmt.Errorf("moving journal %d of stream %s to %v: %w", m.Journal, m.Stream, m.To, err)
 		}
 		p.Begun = append(p.Begun, m)
