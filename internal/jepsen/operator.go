@@ -214,11 +214,19 @@ func (o *operator) finish(ctx context.Context) error {
 		o.settle(ctx)
 	}
 	var s *state
-	for ctx.Err() == nil {
-		if s = o.look(ctx); s != nil && len(s.Members) == o.c.nodes && !slices.ContainsFunc(s.Members, func(m member) bool { return !m.Up || m.Leaving }) {
+	for ; ctx.Err() == nil; wait(ctx, 500*time.Millisecond) {
+		if s = o.look(ctx); s == nil {
+			continue
+		}
+		whole := len(s.Members) == o.c.nodes
+		for _, m := range s.Members {
+			if whole = whole && m.Up && !m.Leaving; m.Leaving { // a step of a removal was on its way when that was undone
+				_ = o.try(ctx, changeWithin, "remove", strconv.Itoa(int(m.ID)), "--undo")
+			}
+		}
+		if whole {
 			return nil
 		}
-		wait(ctx, 500*time.Millisecond)
 	}
 	return fmt.Errorf("after everything was healed not all nodes are in the cluster: %w: %+v", ctx.Err(), s)
 }
