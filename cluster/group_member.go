@@ -22,6 +22,7 @@ type member struct {
 	store   *store
 	alone   *aloneTransport           // nil with other members
 	started atomic.Pointer[raft.Raft] // raft, for who may ask before it is there
+	began   time.Time
 
 	onRefused func([]*raft.Log) // for store; nil: nobody asks
 
@@ -53,7 +54,7 @@ var (
 
 // start brings raft up over the journal.
 func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
-	m.o, m.journal = o, j
+	m.o, m.journal, m.began = o, j, time.Now()
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
 	m.store = &store{Journal: j, mayVote: m.mayRecordVote}
 	m.doubts.in.Store(j.Doubt())

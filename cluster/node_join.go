@@ -75,6 +75,9 @@ func (n *Node) begin() error {
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
+	case was && len(alone.Members()) > 0:
+		return fmt.Errorf("%s is the directory of a node of cluster %s, but its %s, which says of which node, is missing: restore it, or take the node out of the cluster and join with an empty directory",
+			n.opts.Dir, alone.ClusterID(), nodeFileName)
 	case was && len(n.opts.Network.Join) > 0:
 		return fmt.Errorf("%s is the directory of cluster %s and cannot join another one: let the others join this node, or join with an empty directory", n.opts.Dir, alone.ClusterID())
 	}
@@ -132,10 +135,14 @@ func (n *Node) askToJoin() error {
 
 // askAgain asks the node at an address until it lets this one in, or ctx ends; the error is then what was said last.
 func (n *Node) askAgain(ctx context.Context, address string, question []byte) (joinAnswer, error) {
-	for {
+	for told := ""; ; {
 		a, err := n.askOne(ctx, address, question)
 		if err == nil {
 			return a, nil
+		}
+		if text := err.Error(); text != told && ctx.Err() == nil {
+			told = text
+			n.logger.Warn("a node did not let this one in; asking again", "address", address, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -190,6 +197,11 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 	case <-n.ready: // the founding node is in the metadata
 	default:
 		return nil, errors.New("this node is starting: ask again")
+	}
+	for _, m := range n.meta.Members() {
+		if m.Address == c.Address && n.Up(m.ID) { // another machine may take the place of one that is dead
+			return nil, fmt.Errorf("%s is the address of node %d, which is up: every node needs one of its own, at which the others reach it", c.Address, m.ID)
+		}
 	}
 	v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &c})
 	if err != nil {

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,5 +25,32 @@ func TestANodeJoinsPastThoseThatDoNotAnswer(t *testing.T) {
 	i := c.AddWith(cluster.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, Network: net})
 	if got := len(c.Node(i).Members()); got != 2 {
 		t.Errorf("the node that joined knows %d members", got)
+	}
+}
+
+// Who comes with the address of a node that is up is told so at once, and let in when that node is dead: another machine
+// takes its place.
+func TestNobodyJoinsWithTheAddressOfANodeThatIsUp(t *testing.T) {
+	t.Parallel()
+	c, log := clustertest.Start(t, 3), &lines{}
+	network := &cluster.Network{Timeout: time.Second, Listener: listen(t, "127.0.0.1:0"), Advertise: c.Address(2), Join: []string{c.Address(0)}}
+	opened := make(chan *cluster.Node, 1)
+	go func() {
+		n, err := cluster.Open(cluster.Options{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil)), Network: network})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- n
+	}()
+	c.Until("the refusal to be told", func() bool { return strings.Contains(log.String(), "is the address of node 3, which is up") })
+	if got := len(c.Node(0).Members()); got != 3 {
+		t.Errorf("there are %d members", got)
+	}
+	c.Stop(2)
+	if n := <-opened; n != nil {
+		if n.ID() != 4 {
+			t.Errorf("the node that took the place of node 3 is node %d", n.ID())
+		}
+		must(t, n.Close())
 	}
 }

@@ -203,6 +203,9 @@ func TestALostOrDamagedDirectoryIsRefused(t *testing.T) {
 		t.Errorf("with a changed %s the node said %v", "node.json", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, "node.json")))
+	if err := open(); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("without a node.json the node said %v", err)
+	}
 	must(t, os.MkdirAll(filepath.Join(dir, "streams", "x"), 0o755))
 	must(t, os.RemoveAll(filepath.Join(dir, "meta")))
 	if err := open(); err == nil || !strings.Contains(err.Error(), "holds streams") {

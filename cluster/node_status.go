@@ -28,6 +28,10 @@ type ClusterStatus struct {
 
 	Members  []MemberStatus  `json:"members"`
 	Journals []JournalStatus `json:"journals"`
+
+	// Observer is how far the copies are of the observer that was asked, for which there are no journals above and no member
+	// but itself; nil for nodes.
+	Observer *ObserverStatus `json:"observer,omitempty"`
 }
 
 // Counts are what one looks at first. Journals are counted once in each.
@@ -63,7 +67,12 @@ type MemberStatus struct {
 
 // Status returns the state of the cluster: the metadata's, and what every node that is up says of its copies. It answers
 // also when the metadata has no leader, from what this node knows, and says so.
+//
+// An observer answers for itself alone: it knows neither how the nodes are nor who leads.
 func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
+	if o, ok := n.Observer(); ok {
+		return n.observerStatus(ctx, o), ctx.Err()
+	}
 	s := ClusterStatus{ClusterID: n.ClusterID(), Node: n.id, Controller: -1}
 	wait, cancel := context.WithTimeout(ctx, askPatience)
 	if err := n.SyncMeta(wait); err != nil {
@@ -75,12 +84,7 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 	if ctx.Err() != nil {
 		return ClusterStatus{}, ctx.Err()
 	}
-	for _, server := range n.metaGroup.servers() {
-		if server.Suffrage == raft.Voter {
-			s.Voters = append(s.Voters, nodeID(server.Address))
-		}
-	}
-	slices.Sort(s.Voters)
+	s.Voters = n.metaVoters()
 	reports := n.reports(ctx)
 	for _, m := range n.Members() {
 		s.Members = append(s.Members, n.memberStatus(m, reports[m.ID], slices.Contains(s.Voters, m.ID)))
@@ -92,6 +96,17 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 	}
 	s.count()
 	return s, ctx.Err()
+}
+
+// metaVoters are the nodes that elect the metadata's leader, by their ids.
+func (n *Node) metaVoters() (ids []int32) {
+	for _, server := range n.metaGroup.servers() {
+		if server.Suffrage == raft.Voter {
+			ids = append(ids, nodeID(server.Address))
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // nodeReports are the reports that nodes gave, by node; of one that gave none the error says why.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,6 +72,21 @@ func (n *Node) ObserverReady() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// observerStatus is what Status says of an observer.
+func (n *Node) observerStatus(ctx context.Context, o ObserverStatus) ClusterStatus {
+	s := ClusterStatus{ClusterID: o.Cluster, Node: n.id, Controller: -1, Observer: &o}
+	a := nodeAnswer{}
+	a.NodeReport, a.err = n.reportOf(ctx, n.id)
+	m := n.memberStatus(n.Members()[0], &a, false)
+	if err := n.ObserverReady(); err != nil {
+		m.Problem = strings.TrimPrefix(m.Problem+"; "+err.Error(), "; ")
+	}
+	m.Leads = 0 // its copies are nobody's group
+	s.Members = []MemberStatus{m}
+	s.count()
+	return s
 }
 
 func (o *observer) status(now time.Time) ObserverStatus {

@@ -63,7 +63,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at file offset %d (journal position %d): %s; stop the node, keep the directory, run \"daybook journal verify\" on it and restore it from a replica or a backup",
+	return fmt.Sprintf("%s is damaged at file offset %d (journal position %d): %s; keep the directory. What other nodes have is mended from them while the node runs (\"daybook cluster status\" says what is not); a node alone is to be stopped, looked at with \"daybook journal verify\", and restored from a backup",
 		e.File, e.Offset, e.Position, e.Reason)
 }
 

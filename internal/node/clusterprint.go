@@ -15,6 +15,9 @@ import (
 // printClusterStatus prints what one looks at at night: first what is wrong, then the nodes, then journals: those that are
 // not in order, or with all set every one.
 func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now time.Time) error {
+	if s.Observer != nil {
+		return printObserver(out, s, all)
+	}
 	fmt.Fprintf(out, "cluster %s, as node %d sees it\n", s.ClusterID, s.Node)
 	fmt.Fprintf(out, "%s\n\n", clusterVerdict(s))
 	printMembers(out, s, now)

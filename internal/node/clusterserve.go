@@ -47,8 +47,17 @@ type rebalanceQuestion struct {
 	Dry bool `json:"dry,omitempty"`
 }
 
+// errAskNode refuses an observer's owner what only a node can do.
+var errAskNode = errors.New("this is an observer, which is no node of the cluster: give the --data of a node, on its machine")
+
 // clusterHandlers are the handlers by pattern.
 func (s *store) clusterHandlers() map[string]http.HandlerFunc {
+	if s.node.Observes() {
+		return map[string]http.HandlerFunc{
+			"POST /cluster/status": answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
+			"POST /cluster/":       answering(func(context.Context, any) (any, error) { return nil, errAskNode }),
+		}
+	}
 	return map[string]http.HandlerFunc{
 		"POST /cluster/status":    answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
 		"POST /cluster/move":      answering(s.moveJournal),
@@ -85,7 +94,7 @@ func answering[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc
 
 // wronglyAsked says whether an error is the fault of who asked.
 func wronglyAsked(err error) bool {
-	for _, wrong := range []error{ErrConfig, metadata.ErrUnknownStream, metadata.ErrUnknownPartition, metadata.ErrUnknownMember, metadata.ErrInvalidReplication} {
+	for _, wrong := range []error{ErrConfig, errAskNode, metadata.ErrUnknownStream, metadata.ErrUnknownPartition, metadata.ErrUnknownMember, metadata.ErrInvalidReplication} {
 		if errors.Is(err, wrong) {
 			return true
 		}

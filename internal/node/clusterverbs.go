@@ -87,6 +87,9 @@ func (v *ClusterVerbs) Add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.Observer != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, errAskNode)
+	}
 	var join []string
 	for _, m := range s.Members {
 		if m.Up && m.Address != "" {

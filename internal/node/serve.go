@@ -112,7 +112,7 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
 		Ready: func() error {
-			return errors.Join(ctx.Err(), s.node.Health(), s.node.ObserverReady(), notYet(&prepared))
+			return errors.Join(ctx.Err(), s.node.Health(), s.node.Serving(), s.node.ObserverReady(), notYet(&prepared))
 		},
 		Status:     func() any { return s.status() },
 		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, soundCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
@@ -131,7 +131,7 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	group.Go(func() error { return s.serveSocket(ctx) })
 	group.Go(func() error { return s.serveOwner(ctx) })
 	group.Go(func() error {
-		if err := s.prepare(ctx, listeners, f); err != nil {
+		if err := s.prepare(ctx, listeners, f); err != nil || ctx.Err() != nil {
 			return err
 		}
 		prepared.Store(true)

@@ -1,9 +1,11 @@
 package servers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -136,9 +138,10 @@ func (n *Node) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return errors.New(resp.Status)
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // the status says enough without it
+		return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(why))
 	}
 	return nil
 }
