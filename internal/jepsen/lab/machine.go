@@ -116,7 +116,11 @@ func (m *Machine) Start(path string, args ...string) (*Process, error) {
 // go.
 func giveClock(pid int, shift time.Duration) (*clock, error) {
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil {
+	_, err := unix.Wait4(pid, &status, 0, nil)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Wait4(pid, &status, 0, nil)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("waiting for process %d to begin: %w", pid, err)
 	}
 	if !status.Stopped() {
