@@ -41,7 +41,13 @@ func newOperator(c *Cluster, seed uint64, fewest int, note func(string)) *operat
 
 // state is what of `daybook cluster status` an operator looks at.
 type state struct {
-	Stale    string   `json:"stale"`
+	Stale  string `json:"stale"`
+	Counts struct {
+		Leaderless      int `json:"leaderless"`
+		UnderReplicated int `json:"under_replicated"`
+		Moving          int `json:"moving"`
+		Problems        int `json:"problems"`
+	} `json:"counts"`
 	Members  []member `json:"members"`
 	Journals []struct {
 		Stream   string `json:"stream"`
@@ -207,18 +213,32 @@ func (o *operator) settle(ctx context.Context) {
 	}
 }
 
-// finish brings to an end what faults have kept an operator from, once nothing disturbs any more, and waits until every
-// machine's node is in the cluster.
+// finish brings to an end what faults have kept an operator from, once nothing disturbs any more. The cluster then has to
+// come in order by itself, to move a journal that it is asked to, and to be in order again.
 func (o *operator) finish(ctx context.Context) error {
 	if o.removing != nil {
 		o.settle(ctx)
 	}
+	if err := o.order(ctx); err != nil {
+		return err
+	}
+	for moved := o.done["move"]; o.done["move"] == moved && ctx.Err() == nil; wait(ctx, 500*time.Millisecond) {
+		if s := o.look(ctx); s != nil {
+			o.move(ctx, s)
+		}
+	}
+	return o.order(ctx)
+}
+
+// order waits until every machine's node is in the cluster and nothing is wrong with any journal.
+func (o *operator) order(ctx context.Context) error {
 	var s *state
 	for ; ctx.Err() == nil; wait(ctx, 500*time.Millisecond) {
 		if s = o.look(ctx); s == nil {
 			continue
 		}
-		whole := len(s.Members) == o.c.nodes
+		c := s.Counts
+		whole := len(s.Members) == o.c.nodes && c.Leaderless+c.UnderReplicated+c.Moving+c.Problems == 0
 		for _, m := range s.Members {
 			if whole = whole && m.Up && !m.Leaving; m.Leaving { // a step of a removal was on its way when that was undone
 				_ = o.try(ctx, changeWithin, "remove", strconv.Itoa(int(m.ID)), "--undo")
@@ -228,5 +248,5 @@ func (o *operator) finish(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("after everything was healed not all nodes are in the cluster: %w: %+v", ctx.Err(), s)
+	return fmt.Errorf("after everything was healed the cluster does not come in order: %w: %+v", ctx.Err(), s)
 }

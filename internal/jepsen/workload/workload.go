@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/internal/jepsen/history"
 )
@@ -86,7 +87,7 @@ func New(o Options, rec *history.Recorder) *Workload {
 	return &Workload{o: o, rec: rec, sessions: map[string]int{}}
 }
 
-// Setup makes the streams, and waits until the journal does.
+// Setup makes the streams, and waits until the journal and its observers have them.
 func (w *Workload) Setup(ctx context.Context) error {
 	c, err := w.client(ctx)
 	if err != nil {
@@ -110,11 +111,30 @@ func (w *Workload) Setup(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil || w.o.Replicas < 0 {
+	if err != nil {
 		return err
 	}
-	// Faults of fewer replicas than were asked for would show nothing.
-	return retry(ctx, "looking for replicas", func(ctx context.Context) error {
+	if err := w.await(ctx, a, int(w.o.Replicas)); err != nil {
+		return err
+	}
+	for _, observer := range w.o.Observers {
+		c, err := w.client(ctx, kgo.SeedBrokers(observer))
+		if err != nil {
+			return err
+		}
+		err = w.await(ctx, kadm.NewClient(c), -1)
+		c.Close()
+		if err != nil {
+			return fmt.Errorf("observer %s: %w", observer, err)
+		}
+	}
+	return nil
+}
+
+// await waits until the streams are there, with so many replicas unless it is below zero: faults of fewer would show
+// nothing.
+func (w *Workload) await(ctx context.Context, a *kadm.Client, replicas int) error {
+	return retry(ctx, "looking for the streams", func(ctx context.Context) error {
 		topics, err := a.ListTopics(ctx, plain, ledger)
 		if err != nil {
 			return err
@@ -124,7 +144,7 @@ func (w *Workload) Setup(ctx context.Context) error {
 				return fmt.Errorf("%s has %d partitions", t.Topic, len(t.Partitions))
 			}
 			for _, p := range t.Partitions {
-				if len(p.ISR) != int(w.o.Replicas) {
+				if replicas >= 0 && len(p.ISR) != replicas {
 					return fmt.Errorf("%s/%d has its records on nodes %v of %v", t.Topic, p.Partition, p.ISR, p.Replicas)
 				}
 			}
