@@ -37,10 +37,10 @@ type conn struct {
 	memory *semaphore.Weighted // what its requests may hold
 	line   *line               // from the reader to the writer
 
-	login    login        // the writer's
-	expires  atomic.Int64 // when the client must have logged in again, Unix ns; 0 is never
-	answered atomic.Bool  // the client has got something
-	served   atomic.Bool  // it has got more than answers to what it introduced itself with
+	login    login                     // the writer's
+	expires  atomic.Pointer[time.Time] // when the client must have logged in again, by the clock that nobody sets; nil is never
+	answered atomic.Bool               // the client has got something
+	served   atomic.Bool               // it has got more than answers to what it introduced itself with
 }
 
 // pending is a request that waits for its turn to be answered. Exactly one of

@@ -104,7 +104,7 @@ func (c *conn) refuse(ctx context.Context) error {
 // expired says that the client had to log in again by now.
 func (c *conn) expired() bool {
 	at := c.expires.Load()
-	return at != 0 && time.Now().UnixNano() > at
+	return at != nil && time.Now().After(*at)
 }
 
 // saslHandshake begins a login, the first or another one.
@@ -176,7 +176,8 @@ func (c *conn) token(ctx context.Context, token []byte) ([]byte, error) {
 	l.lifetime = c.lifetime(l.exchange.until())
 	l.exchange, l.raw, l.done = nil, false, true
 	if l.lifetime > 0 {
-		c.expires.Store(time.Now().Add(l.lifetime + loginGrace).UnixNano())
+		at := time.Now().Add(l.lifetime + loginGrace)
+		c.expires.Store(&at)
 	}
 	return answer, nil
 }
