@@ -107,6 +107,9 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	o.Journal.Commands = false
 	g := &Group{}
 	g.care.init(o.Figures)
+	if err := g.recall(o); err != nil {
+		return nil, err
+	}
 	o.Journal.OnDamage = func(*storage.DamageError) { g.care.ring() }
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
@@ -117,6 +120,7 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j, alone: o.Transport == nil}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	g.castOut()
 	if o.Transport == nil {
 		j.Commit(g.raft.AppliedIndex()) // the state machine hears of commands only, and there may be none in the last segment
 	}

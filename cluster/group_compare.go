@@ -16,7 +16,7 @@ const compareAtOnce = 64
 // same entries and it was not done before. One value stands for all bytes before it; that they are on the disk as well is
 // what Check sees to.
 func (g *Group) compare(ctx context.Context) {
-	if g.o.Copies == nil {
+	if g.o.Copies == nil || g.Diverged() != nil {
 		return
 	}
 	for _, node := range g.o.Copies.Nodes() {
@@ -97,15 +97,16 @@ func (g *Group) differs(ctx context.Context, own storage.Link, node string, thei
 	}
 }
 
-// diverge ends the copy: it serves nobody any more.
+// diverge ends the copy: it serves nobody any more, after a restart neither.
 func (g *Group) diverge(why error) {
 	err := fmt.Errorf("%w (%w)", ErrDiverged, why)
-	if g.care.note("diverged", err) {
-		g.o.Logger.Error("a copy of a journal is not the same as the others: it serves nobody any more", "dir", g.o.Dir, "error", err)
-	}
 	g.care.mu.Lock()
 	g.care.diverged = err
 	g.care.mu.Unlock()
+	if g.care.note("diverged", err) {
+		g.o.Logger.Error("a copy of a journal is not the same as the others: it serves nobody any more", "dir", g.o.Dir, "error", err)
+		g.keepVerdict(why)
+	}
 	g.journal.Fail(err) // ends raft; who leads hands over
 }
 

@@ -62,6 +62,9 @@ var errInDoubt = errors.New("this member may lack entries that it had acknowledg
 
 // mayVote says whether the member may vote for one whose log ends with such an entry.
 func (m *member) mayVote(index, term uint64) bool {
+	if m.outcast != nil {
+		return false
+	}
 	if !m.doubts.in.Load() {
 		return true
 	}
@@ -73,6 +76,9 @@ func (m *member) mayVote(index, term uint64) bool {
 // mayRecordVote is the last guard: whichever way raft came to vote, a member in doubt that does not know what its vote is
 // worth records none.
 func (m *member) mayRecordVote() bool {
+	if m.outcast != nil {
+		return false
+	}
 	if !m.doubts.in.Load() {
 		return true
 	}

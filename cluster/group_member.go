@@ -26,6 +26,8 @@ type member struct {
 
 	onRefused func([]*raft.Log) // for store; nil: nobody asks
 
+	outcast error // set before start: why the member takes nothing and votes for nobody
+
 	progress progress // of the others, while this one leads
 	doubts   doubts
 
@@ -56,7 +58,7 @@ var (
 func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps raft.SnapshotStore, conf *raft.Config) error {
 	m.o, m.journal, m.began = o, j, time.Now()
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
-	m.store = &store{Journal: j, mayVote: m.mayRecordVote}
+	m.store = &store{Journal: j, mayVote: m.mayRecordVote, outcast: m.outcast}
 	m.doubts.in.Store(j.Doubt())
 	trans := o.Transport
 	if trans == nil {

@@ -53,6 +53,7 @@ type store struct {
 	*storage.Journal
 	started atomic.Bool // raft runs, so calls come from its goroutines
 	mayVote func() bool // whether a vote may be stored
+	outcast error       // refuses all entries
 
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
 
@@ -91,6 +92,9 @@ func (s *store) stopOn(err error) error {
 
 // StoreLogs implements raft.LogStore.
 func (s *store) StoreLogs(logs []*raft.Log) error {
+	if s.outcast != nil {
+		return s.outcast
+	}
 	err := s.Journal.StoreLogs(logs)
 	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {
 		s.onRefused(logs)

@@ -204,7 +204,7 @@ func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
 	}
-	if err := c.read(fsys, copyDir(dir, id), meta); err != nil {
+	if err := errors.Join(verdictOn(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
 		c.Damage = err.Error()
 	}
 	return c
