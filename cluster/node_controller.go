@@ -16,8 +16,9 @@ const (
 	controlEvery = time.Second
 	// changeWithin bounds one change of a group's members.
 	changeWithin = 10 * time.Second
-	// missedAfter is how long a voter has to be away before another node votes in its place.
-	missedAfter = 30 * time.Second
+	// missedAfter is how many timeouts a voter has to be away before another node votes in its place. Until then one more
+	// that goes can stop the metadata; a voter that only restarts may find itself without a vote, which costs nothing.
+	missedAfter = 3
 )
 
 // control does, while this node leads the metadata, what the cluster needs of one: the members of the metadata group
@@ -27,13 +28,11 @@ func (n *Node) control() {
 	for {
 		changed := n.meta.Changed()
 		n.lookForRefusals()
+		seen.note(n) // whoever leads: a leader that takes over from one that died knows since when
 		if _, ok := n.Coordinator(); ok {
-			seen.note(n)
 			n.stepDownIfLeaving()
 			for n.tendMetaGroup(seen) {
 			}
-		} else {
-			clear(seen)
 		}
 		select {
 		case <-changed:
@@ -57,16 +56,14 @@ func (s sightings) note(n *Node) {
 	}
 }
 
-// missed says whether a node is away for long.
-func (s sightings) missed(id int32) bool { return time.Since(s[id]) > missedAfter }
-
 // tendMetaGroup brings the metadata group one step nearer to what it is to be: every node is in it, the largest odd
 // number up to five of them vote.
 func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 	members := n.meta.Members()
 	servers := n.metaGroup.servers()
 	var err error
-	switch step := planMeta(n.id, members, servers, seen.missed); step.what {
+	missed := func(id int32) bool { return time.Since(seen[id]) > missedAfter*n.opts.timeout() }
+	switch step := planMeta(n.id, members, servers, missed); step.what {
 	case stepNone:
 		return false
 	case stepAdd:
