@@ -56,9 +56,9 @@ func (s *Server) alter(c *call, kind kmsg.ConfigResourceType, name string, chang
 	if kind != kmsg.ConfigResourceTypeTopic {
 		return fmt.Errorf("%w: only a topic's settings can be altered", kerr.InvalidRequest)
 	}
-	stream, ok := s.node.Meta().Stream(name)
-	if !ok {
-		return kerr.UnknownTopicOrPartition
+	stream, err := s.knownName(c.ctx, name)
+	if err != nil {
+		return err
 	}
 	change.ValidateOnly = validateOnly
 	return s.node.ConfigureStream(c.ctx, stream.ID, change)

@@ -27,10 +27,10 @@ func (s *Server) growTopic(c *call, t kmsg.CreatePartitionsRequestTopic, validat
 	if err := c.topic(kmsg.ACLOperationAlter, t.Topic); err != nil {
 		return err
 	}
-	stream, ok := s.node.Meta().Stream(t.Topic)
+	stream, err := s.knownName(c.ctx, t.Topic)
 	switch {
-	case !ok:
-		return kerr.UnknownTopicOrPartition
+	case err != nil:
+		return err
 	case t.Count <= stream.Partitions:
 		return fmt.Errorf("%w: %s has %d partitions, asked were %d", kerr.InvalidPartitions, t.Topic, stream.Partitions, t.Count)
 	}

@@ -1,8 +1,12 @@
 package kafka
 
 import (
+	"errors"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // deleteTopics deletes streams by name, or from version 6 also by id.
@@ -28,9 +32,12 @@ func (s *Server) deleteTopics(c *call, req *kmsg.DeleteTopicsRequest) kmsg.Respo
 
 func (s *Server) deleteTopic(c *call, t kmsg.DeleteTopicsRequestTopic, answer *kmsg.DeleteTopicsResponseTopic) error {
 	if t.Topic == nil {
-		stream, ok := s.node.Meta().StreamByID(t.TopicID)
-		if !ok {
-			return kerr.UnknownTopicID
+		stream, err := s.known(c.ctx, func(m *metadata.State) (*metadata.Stream, bool) { return m.StreamByID(t.TopicID) })
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			err = kerr.UnknownTopicID
+		}
+		if err != nil {
+			return err
 		}
 		if err := c.topic(kmsg.ACLOperationDescribe, stream.Name); err != nil {
 			return err // its name is not told
@@ -46,9 +53,9 @@ func (s *Server) deleteTopic(c *call, t kmsg.DeleteTopicsRequestTopic, answer *k
 			return err
 		}
 	}
-	stream, ok := s.node.Meta().Stream(*t.Topic)
-	if !ok {
-		return kerr.UnknownTopicOrPartition
+	stream, err := s.knownName(c.ctx, *t.Topic)
+	if err != nil {
+		return err
 	}
 	answer.TopicID = stream.ID
 	return s.node.DeleteStream(c.ctx, stream.ID)
