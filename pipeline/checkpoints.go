@@ -21,6 +21,7 @@ import (
 // what else a source or sink needs to go on from there.
 type cursor struct {
 	offset int64
+	epoch  int32  // the leader epoch of the record before the offset; -1 where it is not known
 	state  []byte // nil where there is nothing to say
 }
 
@@ -138,7 +139,7 @@ func (j *Journal) saveCursors(ctx context.Context, group string, cursors map[Par
 		if err != nil {
 			return err
 		}
-		offsets.Add(kadm.Offset{Topic: p.Stream, Partition: p.Number, At: c.offset, LeaderEpoch: -1, Metadata: metadata})
+		offsets.Add(kadm.Offset{Topic: p.Stream, Partition: p.Number, At: c.offset, LeaderEpoch: c.epoch, Metadata: metadata})
 	}
 	if err := j.admin.CommitAllOffsets(ctx, group, offsets); err != nil {
 		return fmt.Errorf("committing offsets of group %s: %w", group, err)
@@ -168,7 +169,7 @@ func (j *Journal) loadCursors(ctx context.Context, group string, streams ...stri
 		if err != nil {
 			return nil, fmt.Errorf("reading the checkpoint of group %s: %w", group, err)
 		}
-		out[Partition{Stream: o.Topic, Number: o.Partition}] = cursor{offset: o.At, state: state}
+		out[Partition{Stream: o.Topic, Number: o.Partition}] = cursor{offset: o.At, epoch: o.LeaderEpoch, state: state}
 	}
 	return out, nil
 }

@@ -8,13 +8,15 @@ import (
 // mark is a place in the input at which a sink can go on.
 type mark struct {
 	offsets map[Partition]int64
+	// epochs are the leader epochs of the records before the offsets, where they are known.
+	epochs map[Partition]int32
 	// states are those of reorderers, each beside the first of its partitions.
 	states map[Partition][]byte
 }
 
 // checkpoint returns the mark as a sink stores it.
 func (m mark) checkpoint() Checkpoint {
-	c := Checkpoint{Offsets: m.offsets}
+	c := Checkpoint{Offsets: m.offsets, Epochs: m.epochs}
 	if len(m.states) > 0 {
 		b, err := json.Marshal(m.states)
 		if err != nil {
@@ -27,7 +29,7 @@ func (m mark) checkpoint() Checkpoint {
 
 // markOf is the reverse of checkpoint.
 func markOf(c Checkpoint) (mark, error) {
-	m := mark{offsets: c.Offsets}
+	m := mark{offsets: c.Offsets, epochs: c.Epochs}
 	if len(c.Reorder) > 0 {
 		if err := json.Unmarshal(c.Reorder, &m.states); err != nil {
 			return mark{}, fmt.Errorf("decoding the checkpoint at the destination: %w", err)
@@ -36,9 +38,29 @@ func markOf(c Checkpoint) (mark, error) {
 	return m, nil
 }
 
+// epochOf is the leader epoch of the record before the offset, or -1.
+func (m mark) epochOf(p Partition) int32 {
+	if e, ok := m.epochs[p]; ok {
+		return e
+	}
+	return -1
+}
+
+func (m *mark) noteEpoch(p Partition, epoch int32) {
+	if epoch < 0 {
+		return
+	}
+	if m.epochs == nil {
+		m.epochs = map[Partition]int32{}
+	}
+	m.epochs[p] = epoch
+}
+
 // adopt takes over where another mark has come with a partition.
-func (m *mark) adopt(p Partition, at int64, state []byte) {
-	m.offsets[p] = at
+func (m *mark) adopt(p Partition, from mark) {
+	m.offsets[p] = from.offsets[p]
+	m.noteEpoch(p, from.epochOf(p))
+	state := from.states[p]
 	if state == nil {
 		return
 	}
@@ -62,7 +84,7 @@ func (m mark) cursors(streams map[string]StreamInfo) map[Partition]cursor {
 		if err != nil {
 			panic(err) // texts and bytes
 		}
-		out[p] = cursor{offset: o, state: b}
+		out[p] = cursor{offset: o, epoch: m.epochOf(p), state: b}
 	}
 	return out
 }
@@ -73,6 +95,7 @@ func markFrom(cursors map[Partition]cursor, streams map[string]StreamInfo, group
 	m := mark{offsets: map[Partition]int64{}, states: map[Partition][]byte{}}
 	for p, c := range cursors {
 		m.offsets[p] = c.offset
+		m.noteEpoch(p, c.epoch)
 		if c.state == nil {
 			continue // set by another tool: the offset alone counts
 		}

@@ -96,7 +96,7 @@ func (o *groupOwner) commit(ctx context.Context, cursors map[Partition]cursor) e
 		if offsets[p.Stream] == nil {
 			offsets[p.Stream] = map[int32]kgo.EpochOffset{}
 		}
-		offsets[p.Stream][p.Number] = kgo.EpochOffset{Epoch: -1, Offset: c.offset}
+		offsets[p.Stream][p.Number] = kgo.EpochOffset{Epoch: c.epoch, Offset: c.offset}
 	}
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		for i := range req.Topics {

@@ -14,6 +14,7 @@ type partitionReader struct {
 	next      int64 // read up to here
 	end       int64 // of a bounded read; above it nothing is taken. -1 where there is none
 	joiner    joiner
+	epochs    epochs
 	paused    bool
 	ended     bool // the sequencer knows that it is done
 }
@@ -114,6 +115,9 @@ func (r *reader) judge(e kgo.FetchError, err error) error {
 	if part == nil || (!isOutOfRange(err) && !errors.As(err, &lost)) {
 		return fmt.Errorf("reading %s: %w", p, err)
 	}
+	if lost != nil {
+		return shorterError(p, "the sink", part.next, err)
+	}
 	return gapError(p, part.next, err)
 }
 
@@ -127,6 +131,7 @@ func (r *reader) accept(ctx context.Context, k *kgo.Record, take func(*incoming)
 		part.next = part.end
 		return nil
 	}
+	part.epochs.note(k.Offset, k.LeaderEpoch)
 	if k.Attrs.IsControl() {
 		part.next = k.Offset + 1
 		passed(part.partition, part.next)

@@ -7,9 +7,22 @@ import (
 	"time"
 )
 
+// mark is where the sink can go on when all that was released is durable.
+func (s *session) mark() (mark, error) {
+	m, err := s.seq.mark()
+	for p, o := range m.offsets {
+		epoch := s.durable.epochOf(p)
+		if part := s.reader.parts[p]; part != nil {
+			epoch = part.epochs.before(o, epoch)
+		}
+		m.noteEpoch(p, epoch)
+	}
+	return m, err
+}
+
 // flush makes all that was released durable, and moves the mark there.
 func (s *session) flush(ctx context.Context) error {
-	m, err := s.seq.mark()
+	m, err := s.mark()
 	if err != nil {
 		return fmt.Errorf("taking a checkpoint: %w", err)
 	}
@@ -160,7 +173,7 @@ func (s *session) lastFlush(ctx context.Context) error {
 	if !s.whole || s.out.taken == 0 {
 		return nil
 	}
-	m, err := s.seq.mark()
+	m, err := s.mark()
 	if err != nil {
 		return err
 	}

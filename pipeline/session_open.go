@@ -111,9 +111,9 @@ func (s *session) resume(ctx context.Context, from mark) (mark, error) {
 	}
 	maps.DeleteFunc(m.offsets, func(p Partition, _ int64) bool { return !s.owns(p) })
 	// A partition that the destination does not know was another worker's before.
-	for p, at := range from.offsets {
+	for p := range from.offsets {
 		if _, known := m.offsets[p]; !known {
-			m.adopt(p, at, from.states[p])
+			m.adopt(p, from)
 		}
 	}
 	return m, nil
@@ -133,6 +133,9 @@ func (s *session) start(ctx context.Context, from mark, starts map[Partition]int
 	if err := d.journal.checkRange(ctx, group, read, d.entry.Streams...); err != nil {
 		return err
 	}
+	if err := d.journal.checkHistory(ctx, group, from); err != nil {
+		return err
+	}
 	if s.seq, err = s.newSequencer(ctx, at, from.states); err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (s *session) start(ctx context.Context, from mark, starts map[Partition]int
 			return err
 		}
 	}
-	s.durable = mark{offsets: at, states: from.states}
+	s.durable = mark{offsets: at, epochs: from.epochs, states: from.states}
 	d.cursor.Store(&at)
 	return s.startReader(ctx, read, ends)
 }

@@ -56,6 +56,9 @@ type Checkpoint struct {
 	// Offsets is the lowest offset of each partition that is not yet durable at
 	// the destination, counting what waits in the reorderer.
 	Offsets map[Partition]int64 `json:"offsets"`
+	// Epochs are the leader epochs of the records before these offsets, where they are
+	// known: a journal that has lost records shows by them.
+	Epochs map[Partition]int32 `json:"epochs,omitempty"`
 	// Reorder is the reorderer's own small state; nil where records are not ordered.
 	Reorder []byte `json:"reorder,omitempty"`
 }

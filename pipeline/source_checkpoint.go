@@ -35,10 +35,10 @@ func (j *Journal) saveSource(ctx context.Context, group, stream string, c source
 	}
 	cursors := map[Partition]cursor{}
 	for p, end := range c.Ends {
-		cursors[Partition{Stream: stream, Number: p}] = cursor{offset: end}
+		cursors[Partition{Stream: stream, Number: p}] = cursor{offset: end, epoch: -1}
 	}
 	first := Partition{Stream: stream}
-	cursors[first] = cursor{offset: c.Ends[0], state: state}
+	cursors[first] = cursor{offset: c.Ends[0], epoch: -1, state: state}
 	return j.saveCursors(ctx, group, cursors)
 }
 

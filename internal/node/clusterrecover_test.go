@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/daybook-data/daybook/internal/node"
+	"github.com/daybook-data/daybook/internal/services"
 )
 
 // recoverAt runs `daybook cluster recover` on a server's folder.
@@ -75,5 +78,59 @@ func TestAnOperatorRecoversALostMajority(t *testing.T) {
 			}
 			next++
 		})
+	}
+}
+
+// What the survivor of a lost majority does not have, sinks had: one that goes on reads neither past what is left nor, once
+// new records have taken the place of the lost ones, on from where it was. It stops, and says so.
+func TestSinksStopWhereARecoveredClusterLacksWhatTheyHad(t *testing.T) {
+	t.Parallel()
+	l := lookAfter(t, 3)
+	if _, err := kadm.NewClient(l.client()).CreateTopic(t.Context(), 1, 3, nil, "t"); err != nil {
+		t.Fatal(err)
+	}
+	l.inOrder()
+	produce := func(what string, n int) {
+		t.Helper()
+		producer := l.client(kgo.DefaultProduceTopic("t"))
+		for i := range n {
+			if err := producer.ProduceSync(t.Context(), &kgo.Record{Value: fmt.Appendf(nil, `{"n": "%s %d"}`, what, i)}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	produce("kept", 10)
+	l.inOrder()
+	survivor := l.servers[0]
+	l.stop(survivor)
+	produce("lost", 10)
+	seeds := []string{survivor.kafka, l.servers[1].kafka, l.servers[2].kafka}
+	file := filepath.Join(t.TempDir(), "sink.yaml")
+	config := fmt.Sprintf("version: 1\npipeline: p\njournal: {brokers: [%s]}\nsinks:\n  - name: out\n    streams: [t]\n    file: {path: %q}\n",
+		strings.Join(seeds, ", "), filepath.Join(t.TempDir(), "out", "{stream}.ndjson"))
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		return node.Run(ctx, node.RunOptions{Files: []string{file}, Once: true, HTTP: services.AddressForTest(t), Log: slog.New(slog.DiscardHandler)})
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.servers[1:] {
+		l.stop(s)
+	}
+	if out, err := recoverAt(t, survivor, node.RecoverOptions{AcceptLoss: true}); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.start(survivor)
+	l.inOrder()
+	for _, state := range []string{"shorter than what the sink had", "longer again, with other records"} {
+		if err := run(); err == nil || !strings.Contains(err.Error(), "journal-shorter") {
+			t.Errorf("with a journal that is %s the sink said %v", state, err)
+		}
+		produce("new", 20)
 	}
 }

@@ -45,6 +45,8 @@ type offset struct {
 	Stream    string `json:"stream"`
 	Partition int32  `json:"partition"`
 	Next      int64  `json:"next"`
+	// LeaderEpoch is that of the record before, if it is known.
+	LeaderEpoch *int32 `json:"leader_epoch,omitempty"`
 }
 
 // An entry is a file of the flush.
@@ -59,20 +61,30 @@ type entry struct {
 func (m *manifest) checkpoint() pipeline.Checkpoint {
 	c := pipeline.Checkpoint{Offsets: map[pipeline.Partition]int64{}, Reorder: m.Reorder}
 	for _, o := range m.Offsets {
-		c.Offsets[pipeline.Partition{Stream: o.Stream, Number: o.Partition}] = o.Next
+		p := pipeline.Partition{Stream: o.Stream, Number: o.Partition}
+		c.Offsets[p] = o.Next
+		if o.LeaderEpoch != nil {
+			if c.Epochs == nil {
+				c.Epochs = map[pipeline.Partition]int32{}
+			}
+			c.Epochs[p] = *o.LeaderEpoch
+		}
 	}
 	return c
 }
 
 // move sets the cursor. Partitions that c does not know (of a stream the sink no longer reads) keep theirs.
 func (m *manifest) move(c pipeline.Checkpoint) {
-	all := m.checkpoint().Offsets
+	m.Offsets = slices.DeleteFunc(m.Offsets, func(o offset) bool {
+		_, moves := c.Offsets[pipeline.Partition{Stream: o.Stream, Number: o.Partition}]
+		return moves
+	})
 	for p, next := range c.Offsets {
-		all[p] = next
-	}
-	m.Offsets = nil
-	for p, next := range all {
-		m.Offsets = append(m.Offsets, offset{p.Stream, p.Number, next})
+		o := offset{Stream: p.Stream, Partition: p.Number, Next: next}
+		if epoch, ok := c.Epochs[p]; ok {
+			o.LeaderEpoch = &epoch
+		}
+		m.Offsets = append(m.Offsets, o)
 	}
 	slices.SortFunc(m.Offsets, func(a, b offset) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Partition, b.Partition))
