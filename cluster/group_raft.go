@@ -24,7 +24,9 @@ func baseConfig(o GroupOptions) *raft.Config {
 	c.LocalID = raft.ServerID(o.ID)
 	c.HeartbeatTimeout = o.Timeout
 	c.ElectionTimeout = o.Timeout
-	c.LeaderLeaseTimeout = o.Timeout / 2
+	// Raft's lease makes a leader step down that hears from no majority; what it answers readers it confirms by a round. As
+	// heartbeats are seldom and wait for each other, and machines are busy, it is as long as raft allows.
+	c.LeaderLeaseTimeout = o.Timeout
 	c.CommitTimeout = o.CommitEvery
 	c.MaxAppendEntries = maxAppendEntries
 	c.BatchApplyCh = true
