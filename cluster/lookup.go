@@ -23,12 +23,14 @@ const (
 )
 
 // Lookup returns the committed records of a key in a stream, over all of its
-// partitions, in the order in which they were appended or the other way round. An
-// error ends it: ErrUnknownStream, ErrNoKeyIndex, the context's, a
-// *storage.DamageError, or that of the disk.
+// partitions, in the order in which they were appended or the other way round: at
+// least all that were acknowledged before the call, on whichever replica; on an
+// observer what it has. An error ends it: ErrUnknownStream, ErrNoKeyIndex,
+// ErrNotLeader where a journal is not on this node or nobody leads it, the
+// context's, a *storage.DamageError, or that of the disk.
 func (n *Node) Lookup(ctx context.Context, stream string, key []byte, order Order) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
-		all, err := n.finders(stream, key, order)
+		all, err := n.finders(ctx, stream, key, order)
 		defer func() {
 			for _, f := range all {
 				f.stop()
@@ -74,7 +76,7 @@ type finder struct {
 }
 
 // finders begins the lookup in each of the stream's journals.
-func (n *Node) finders(stream string, key []byte, order Order) (all []*finder, err error) {
+func (n *Node) finders(ctx context.Context, stream string, key []byte, order Order) (all []*finder, err error) {
 	s, ok := n.meta.Stream(stream)
 	if !ok {
 		return nil, metadata.ErrUnknownStream
@@ -84,7 +86,7 @@ func (n *Node) finders(stream string, key []byte, order Order) (all []*finder, e
 		return nil, err
 	}
 	for _, h := range l.journals {
-		j, err := h.journal()
+		j, err := n.fresh(ctx, h)
 		if err != nil {
 			return all, err
 		}

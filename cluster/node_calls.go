@@ -22,6 +22,7 @@ const (
 	callJournal uint8 = 6 // a transferCall, to who leads the journal
 	callReport  uint8 = 7 // a reportCall; answered with a NodeReport
 	callCopy    uint8 = 8 // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
+	callFresh   uint8 = 9 // a journalKey, to who leads the journal; answered with a freshAnswer
 )
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
@@ -60,6 +61,8 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		err = n.answerJournal(body)
 	case callCopy:
 		value, err = n.answerCopy(body)
+	case callFresh:
+		value, err = n.answerFresh(body)
 	case callReport:
 		value, err = n.answerReport(body)
 	default:
