@@ -189,3 +189,22 @@ func (j *Journal) parts(frame []byte) string {
 func (j *Journal) NotifyEnd(ch chan<- struct{}) (stop func()) {
 	return j.watch(&watcher{ch: ch, all: true})
 }
+
+// WaitVisible waits until all before a position may be shown here.
+func (j *Journal) WaitVisible(ctx context.Context, position uint64) error {
+	if j.visible() >= position {
+		return nil
+	}
+	grown := make(chan struct{}, 1)
+	defer j.NotifyEnd(grown)()
+	for j.visible() < position {
+		select {
+		case <-grown:
+		case <-j.failedCh:
+			return j.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
