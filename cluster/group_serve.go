@@ -43,9 +43,15 @@ func (g *Group) servesLocked() bool {
 	return true
 }
 
-// confirm returns nil if this member leads and nobody else can have been elected meanwhile: a majority has answered a
-// round that began within a quarter of the election timeout.
-func (g *Group) confirm() error {
+// confirm returns nil if this member leads, and a majority has answered a round that began within a quarter of the election
+// timeout. Nobody else is elected meanwhile by raft's timers. But a member may be told to stand at once, by those who take
+// the leader for dead, though others hear it: then this one knows for up to that long no more than it did. For readers of
+// records that is no harm: what they get is committed, and in order.
+func (g *Group) confirm() error { return g.confirmSince(time.Now().Add(-g.o.Timeout / 4)) }
+
+// confirmSince returns nil if this member leads and a majority has answered a round that began after a time: what any
+// leader had acknowledged by then is known here.
+func (g *Group) confirmSince(since time.Time) error {
 	if g.alone != nil {
 		return nil
 	}
@@ -54,10 +60,10 @@ func (g *Group) confirm() error {
 	if !g.servesLocked() {
 		return ErrNotLeader
 	}
-	now := time.Now()
-	if now.Sub(g.serving.verified) < g.o.Timeout/4 {
+	if g.serving.verified.After(since) {
 		return nil
 	}
+	now := time.Now()
 	if h, ok := g.o.Transport.(interface{ Hasten() }); ok {
 		h.Hasten()
 	}

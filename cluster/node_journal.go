@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
@@ -233,15 +234,31 @@ func (p *Partition) Bounds() (Bounds, error) {
 // Known is Bounds of a replica that need not lead: up to what it knows to be committed.
 func (p *Partition) Known() (Bounds, error) { return p.bounds(true) }
 
+// BoundsSince is Bounds with everything that any leader had acknowledged at a time, which is not in the future. Bounds may
+// lack what another leader has acknowledged that was elected a moment ago.
+func (p *Partition) BoundsSince(at time.Time) (Bounds, error) {
+	g, err := p.handle.open()
+	if err == nil {
+		err = g.confirmSince(at)
+	}
+	if err != nil {
+		return Bounds{}, err
+	}
+	return p.boundsOf(g.Journal()), nil
+}
+
 func (p *Partition) bounds(follower bool) (Bounds, error) {
 	j, err := p.handle.reader(follower)
 	if err != nil {
 		return Bounds{}, err
 	}
-	var b Bounds
+	return p.boundsOf(j), nil
+}
+
+func (p *Partition) boundsOf(j *storage.Journal) (b Bounds) {
 	b.Start, b.HighWatermark = j.Bounds(uint32(p.number))
 	b.LastStable = min(j.LastStable(uint32(p.number)), b.HighWatermark)
-	return b, nil
+	return b
 }
 
 // Read returns whole batches from the one that contains the offset on. At the

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"time"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -22,6 +24,7 @@ const (
 // for, or an end of the partition.
 func (s *Server) listOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	asked := time.Now()
 	for _, t := range req.Topics {
 		topic := kmsg.NewListOffsetsResponseTopic()
 		topic.Topic = t.Topic
@@ -30,7 +33,7 @@ func (s *Server) listOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Respons
 			answer.Partition, answer.Timestamp, answer.Offset = p.Partition, -1, -1
 			err := c.topic(kmsg.ACLOperationDescribe, t.Topic)
 			if err == nil {
-				err = s.listOffset(c.version, t.Topic, p, req.IsolationLevel == 1, &answer)
+				err = s.listOffset(c.version, t.Topic, p, req.IsolationLevel == 1, asked, &answer)
 			}
 			answer.ErrorCode = errorCode(err)
 			topic.Partitions = append(topic.Partitions, answer)
@@ -40,7 +43,8 @@ func (s *Server) listOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Respons
 	return resp
 }
 
-func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsRequestTopicPartition, committed bool, answer *kmsg.ListOffsetsResponseTopicPartition) error {
+// listOffset answers for a partition with what was acknowledged when it was asked.
+func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsRequestTopicPartition, committed bool, asked time.Time, answer *kmsg.ListOffsetsResponseTopicPartition) error {
 	p, err := s.node.Partition(topic, req.Partition)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsReq
 		return err
 	}
 	_, epoch := p.Leader()
-	bounds, err := p.Bounds()
+	bounds, err := p.BoundsSince(asked)
 	if err != nil {
 		return err
 	}
