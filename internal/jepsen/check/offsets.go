@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,8 +18,6 @@ type grow struct {
 	offset int64
 	before int64 // the highest offset below that holds a record; Nowhere if none
 }
-
-func (g grow) changes() bool { return g.append }
 
 // end is the model of a partition: its state is its end. An append is at the end, and an end is what the last append
 // left. Offsets that nobody knows a record of (transactions' markers take some) may lie between.
@@ -65,9 +64,43 @@ func Offsets(ops []history.Op, patience time.Duration) ([]Violation, error) {
 	}
 	var errs []error
 	for _, p := range x.partitions() {
-		errs = append(errs, judge(f, end, p, fmt.Sprintf("offsets of %s", p), all[p], patience))
+		errs = append(errs, judge(f, end, p, fmt.Sprintf("offsets of %s", p), all[p], patience, func() ([]porcupine.Operation, string) { return disorder(all[p]) }))
 	}
 	return f.told(), errors.Join(errs...)
+}
+
+// place orders operations as the partition does: an end is where the next append goes.
+func place(a, b porcupine.Operation) int {
+	x, y := a.Input.(grow), b.Input.(grow)
+	switch {
+	case x.offset != y.offset:
+		return cmp.Compare(x.offset, y.offset)
+	case x.append == y.append:
+		return 0
+	case y.append:
+		return -1
+	}
+	return 1
+}
+
+// disorder returns two operations of which the second comes before the first in the partition, and began after that had
+// ended. Where appends at different offsets and ends have no order there are always two.
+func disorder(all []porcupine.Operation) ([]porcupine.Operation, string) {
+	placed := slices.SortedFunc(slices.Values(all), place)
+	last, at := 0, 0 // of those placed before the ones at, which are in one place: the last to begin
+	for i, o := range placed {
+		if place(placed[at], o) < 0 {
+			for ; at < i; at++ {
+				if placed[at].Call > placed[last].Call {
+					last = at
+				}
+			}
+		}
+		if last < at && placed[last].Call > o.Return {
+			return []porcupine.Operation{o, placed[last]}, "the second of which began after the first had ended, and comes before it"
+		}
+	}
+	return all, "all"
 }
 
 // below returns the highest known offset below o.

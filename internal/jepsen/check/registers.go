@@ -20,6 +20,11 @@ type touch struct {
 	offset  int64
 }
 
+func (t touch) pending() any {
+	t.outcome = history.Unknown
+	return t
+}
+
 func (t touch) changes() bool { return t.kind != history.Fetch && t.outcome != history.Fail }
 
 // offset is the model of a group's offset in a partition.
@@ -94,11 +99,12 @@ func Registers(ops []history.Op, patience time.Duration) ([]Violation, error) {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(offsets)) {
 		if all := offsets[name]; !left[all[0].Metadata.(*history.Op).Group] {
-			errs = append(errs, judge(f, offset, "", name, all, patience))
+			errs = append(errs, judge(f, offset, "", name, all, patience, func() ([]porcupine.Operation, string) { return shorten(offset, all, patience) }))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(streams)) {
-		errs = append(errs, judge(f, presence, "", name, streams[name], patience))
+		all := streams[name]
+		errs = append(errs, judge(f, presence, "", name, all, patience, func() ([]porcupine.Operation, string) { return shorten(presence, all, patience) }))
 	}
 	return f.told(), errors.Join(errs...)
 }
