@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,8 +22,9 @@ func TestAFollowerIsToldWhatIsCommitted(t *testing.T) {
 		f := follow(t, gb, nil)
 		j, logs := source(t, 10, 10, 10)
 		ga.Bind(j, "a", membersOf("a", "b", "c"))
-		leads, index := true, uint64(0)
-		ga.TellCommitted(func() (uint64, uint64, bool) { return index, 1, leads })
+		var index atomic.Uint64
+		var follows atomic.Bool
+		ga.TellCommitted(func() (uint64, uint64, bool) { return index.Load(), 1, !follows.Load() })
 		var resp raft.AppendEntriesResponse
 		must(t, ga.AppendEntries("b", "b", appendOf(logs[:2], 0, 0), &resp))
 		want := func(when string, appends int, commit uint64) {
@@ -34,7 +36,7 @@ func TestAFollowerIsToldWhatIsCommitted(t *testing.T) {
 			}
 		}
 		want("before it is committed", 1, 0)
-		index = 3
+		index.Store(3)
 		want("when more is committed than it has", 2, 2)
 		if got, _ := f.got(); got[1].PrevLogEntry != 2 || got[1].PrevLogTerm != 1 || len(got[1].Entries) != 0 {
 			t.Errorf("it was told so by %+v", got[1])
@@ -44,7 +46,7 @@ func TestAFollowerIsToldWhatIsCommitted(t *testing.T) {
 		if got := a.Stats().Told; got != 1 {
 			t.Errorf("it was told %d times, want once", got)
 		}
-		leads = false
+		follows.Store(true)
 		must(t, ga.AppendEntries("b", "b", appendOf(logs, 2, 2), &resp))
 		want("by who does not lead", 4, 2)
 	})
