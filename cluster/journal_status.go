@@ -29,7 +29,9 @@ type JournalStatus struct {
 	// Preferred is the node that should lead it.
 	Preferred int32 `json:"preferred"`
 	// Wanted is how many copies it is to have, InSync how many of these have all that the leader has, or nearly so.
-	Wanted int  `json:"wanted"`
+	Wanted int `json:"wanted"`
+	// Asked is Wanted, or more than that while there are not so many nodes.
+	Asked  int  `json:"asked"`
 	InSync int  `json:"in_sync"`
 	Moving bool `json:"moving,omitempty"`
 
@@ -53,7 +55,7 @@ func (r *ReplicaStatus) counts() bool { return r.State == ReplicaLeads || r.Stat
 func (n *Node) journalStatus(s *metadata.Stream, journal int32, reports nodeReports) JournalStatus {
 	key := journalKey{s.ID, journal}
 	wanted, leaving := s.ReplicasOf(journal), s.LeavingOf(journal)
-	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: len(wanted), Moving: len(leaving) > 0}
+	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: n.roomFor(s, journal), Asked: s.WantedOf(journal), Moving: len(leaving) > 0}
 	var leader *CopyReport
 	for node, a := range reports {
 		c := a.copies[key]

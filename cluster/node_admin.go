@@ -109,7 +109,7 @@ func (n *Node) Prefer(ctx context.Context, id metadata.StreamID, journal, to int
 		return nil, fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", metadata.ErrUnknownMember, now, to)
 	}
 	if now[0] != to {
-		if err := n.SetReplicas(ctx, id, journal, placement.Prefer(now, to)); err != nil {
+		if err := n.setReplicas(ctx, id, journal, placement.Prefer(now, to), s.WantedOf(journal)); err != nil {
 			return nil, err
 		}
 	}

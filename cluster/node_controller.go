@@ -33,6 +33,7 @@ func (n *Node) control() {
 			n.stepDownIfLeaving()
 			for n.tendMetaGroup(seen) {
 			}
+			n.refill()
 		}
 		select {
 		case <-changed:

@@ -65,7 +65,7 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 		return
 	}
 	f.Led++
-	if len(n.inSync(l, h, g)) < len(l.stream.ReplicasOf(h.number)) {
+	if len(n.inSync(l, h, g)) < n.roomFor(l.stream, h.number) {
 		f.UnderReplicated++
 	}
 	last, position := g.Journal().LogEnd()

@@ -21,7 +21,8 @@ type JournalMove struct {
 	From    []int32 `json:"from"`
 	To      []int32 `json:"to"`
 
-	id metadata.StreamID
+	id     metadata.StreamID
+	wanted int // how many copies it is to have, if not as many now
 }
 
 // MoveProgress is how far a change of many journals has come. What it is worked out from is what there is: whoever asks
@@ -64,6 +65,11 @@ func (n *Node) ResizeStep(ctx context.Context, stream string, count int, dry boo
 	}
 	if nodes := open(n.candidates()); count < 1 || count > nodes {
 		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", metadata.ErrInvalidReplication, count, nodes)
+	}
+	if !dry {
+		if err := n.want(ctx, s, count); err != nil {
+			return MoveProgress{}, err
+		}
 	}
 	return n.moveStep(ctx, dry, 0, func(journals []placement.Journal, at []JournalMove) (changes []placement.Change, err error) {
 		resized := slices.Clone(journals)
@@ -168,7 +174,7 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 	for _, s := range n.meta.Streams() {
 		for j := range s.Journals {
 			journals = append(journals, placement.Journal{Replicas: metadata.NodesOf(s.ReplicasOf(j))})
-			at = append(at, JournalMove{Stream: s.Name, Journal: j, id: s.ID})
+			at = append(at, JournalMove{Stream: s.Name, Journal: j, id: s.ID, wanted: s.WantedOf(j)})
 			if n.onItsWay(s, j, emptied) {
 				p.Moving++
 			}
@@ -186,7 +192,7 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 			p.Waiting = append(p.Waiting, m)
 			continue
 		}
-		if err := n.SetReplicas(ctx, m.id, m.Journal, m.To); errors.Is(err, metadata.ErrUnknownStream) {
+		if err := n.setReplicas(ctx, m.id, m.Journal, m.To, m.wanted); errors.Is(err, metadata.ErrUnknownStream) {
 			continue // it was deleted meanwhile
 		} else if err != nil {
 			return p, fmt.Errorf("moving journal %d of stream %s to %v: %w", m.Journal, m.Stream, m.To, err)

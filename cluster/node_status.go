@@ -43,6 +43,8 @@ type Counts struct {
 	Leaderless int `json:"leaderless"`
 	// UnderReplicated have fewer copies that are in sync than they should have.
 	UnderReplicated int `json:"under_replicated"`
+	// Short are to have more copies than there are nodes.
+	Short int `json:"short_of_nodes"`
 	// Moving are on their way to other nodes.
 	Moving int `json:"moving"`
 	// NotPreferred are led by another node than the one that should lead them.
@@ -180,6 +182,9 @@ func (s *ClusterStatus) count() {
 		}
 		if j.InSync < j.Wanted {
 			c.UnderReplicated++
+		}
+		if j.Asked > j.Wanted {
+			c.Short++
 		}
 		if j.Moving {
 			c.Moving++

@@ -18,10 +18,19 @@ const stewardEvery = 500 * time.Millisecond
 // the copies move then: a new one gets everything before it counts, and an old one is given up only when all new ones
 // count.
 func (n *Node) SetReplicas(ctx context.Context, id metadata.StreamID, journal int32, nodes []int32) error {
+	return n.setReplicas(ctx, id, journal, nodes, len(nodes))
+}
+
+// setReplicas is SetReplicas of a journal that is to have more or less copies than it gets now.
+func (n *Node) setReplicas(ctx context.Context, id metadata.StreamID, journal int32, nodes []int32, wanted int) error {
 	if n.trans == nil {
 		return fmt.Errorf("%w: this node is alone", metadata.ErrInvalidReplication)
 	}
-	_, err := n.proposer.propose(ctx, metadata.Command{PlaceJournal: &metadata.PlaceJournal{ID: id, Journal: journal, Nodes: nodes}})
+	place := &metadata.PlaceJournal{ID: id, Journal: journal, Nodes: nodes}
+	if wanted != len(nodes) {
+		place.Wanted = int32(wanted)
+	}
+	_, err := n.proposer.propose(ctx, metadata.Command{PlaceJournal: place})
 	return err
 }
 

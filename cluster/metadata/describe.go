@@ -26,7 +26,7 @@ func (m *State) Describe() (d Description, applied, mirrored uint64) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.streams)) {
 		told := *m.streams[name]
-		told.Placement, told.Leaving, told.Founders, told.Births, told.Removed = nil, nil, nil, 0, nil
+		told.Placement, told.Leaving, told.Founders, told.Births, told.Removed, told.Wanted = nil, nil, nil, 0, nil, nil
 		d.Streams = append(d.Streams, &told)
 	}
 	return d, m.applied, m.mirrored

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -16,6 +17,8 @@ type PlaceJournal struct {
 	ID      StreamID `json:"id"`
 	Journal int32    `json:"journal"`
 	Nodes   []int32  `json:"nodes"`
+	// Wanted is how many copies it is to have, if that is not as many as there are nodes.
+	Wanted int32 `json:"wanted,omitempty"`
 }
 
 // ReplaceReplica puts a new copy in the place of one that is lost or not to be trusted, on the same node.
@@ -159,6 +162,7 @@ func (m *State) placeJournal(c *PlaceJournal) Result {
 		}
 	}
 	s.Placement[c.Journal] = next
+	s.want(c.Journal, cmp.Or(c.Wanted, int32(len(next))))
 	m.putStream(s)
 	return Result{Value: s}
 }

@@ -60,7 +60,9 @@ func (s *Stream) recovered(j RecoveredJournal) *Stream {
 		s.Births++
 		next = append(next, Replica{Node: node, Born: s.Births})
 	}
+	wanted := s.WantedOf(j.Journal)
 	s.Placement[j.Journal], s.Leaving[j.Journal] = next, nil
+	s.want(j.Journal, int32(wanted))
 	return s
 }
 

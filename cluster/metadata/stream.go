@@ -68,6 +68,8 @@ type Stream struct {
 	Placement [][]Replica `json:"placement,omitempty"`
 	// Leaving are, by journal, copies that it is to lose, until its group counts on them no more.
 	Leaving [][]Replica `json:"leaving,omitempty"`
+	// Wanted is, by journal, how many copies it is to have where that is not as many as are placed, else 0.
+	Wanted []int32 `json:"wanted,omitempty"`
 	// Founders are, by journal, the nodes that its group was begun with, once Placement differs from it.
 	Founders [][]int32 `json:"founders,omitempty"`
 	// Births counts the copies that came after the first.

@@ -58,6 +58,9 @@ func clusterVerdict(s *cluster.ClusterStatus) string {
 	if c.Moving > 0 {
 		verdict += fmt.Sprintf("; %d journals are moving", c.Moving)
 	}
+	if c.Short > 0 {
+		verdict += fmt.Sprintf("; %d journals get more copies once there are more nodes", c.Short)
+	}
 	if c.NotPreferred > 0 {
 		verdict += fmt.Sprintf("; %d are not led by the node that should", c.NotPreferred)
 	}

@@ -1,0 +1,26 @@
+package metadata
+
+import "slices"
+
+// WantedOf is how many copies a journal is to have: as many as are placed, or more, where a copy was given up for which there
+// was no other node.
+func (s *Stream) WantedOf(journal int32) int {
+	if int(journal) < len(s.Wanted) && s.Wanted[journal] > 0 {
+		return int(s.Wanted[journal])
+	}
+	return len(s.ReplicasOf(journal))
+}
+
+// want notes how many copies a journal is to have. The stream is a copy, whose placement is already that of now.
+func (s *Stream) want(journal, copies int32) {
+	if copies == int32(len(s.ReplicasOf(journal))) {
+		copies = 0
+	}
+	next := make([]int32, s.Journals)
+	copy(next, s.Wanted)
+	next[journal] = copies
+	if !slices.ContainsFunc(next, func(n int32) bool { return n != 0 }) {
+		next = nil
+	}
+	s.Wanted = next
+}

@@ -1,0 +1,59 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/daybook-data/daybook/cluster"
+)
+
+// A stream that lost a copy with a node gets it back by itself once there is a node for it, and not when it was asked to have
+// fewer.
+func TestAStreamGetsItsCopiesBack(t *testing.T) {
+	t.Parallel()
+	racks := []string{"x", "y", "z", "z"}
+	c, s := replicated(t, 3, "s", func(o *cluster.Options) {
+		o.Network.Rack, racks = racks[0], racks[1:]
+	})
+	acked := fill(c, "s", "a", 10)
+	id := c.Node(2).ID()
+	must(t, c.Node(0).RemoveMember(t.Context(), cluster.Removal{Node: id, Fewer: true}))
+	c.Stop(2)
+	c.Until("two copies in sync of the three that are asked for", func() bool {
+		got, err := c.Node(0).Status(t.Context())
+		if err != nil || len(got.Journals) != 1 {
+			return false
+		}
+		j := got.Journals[0]
+		return j.Asked == 3 && j.Wanted == 2 && j.InSync == 2 && got.Counts.Short == 1 && got.Counts.UnderReplicated == 0
+	})
+	c.Add()
+	inSync := func(n int) func() bool {
+		return func() bool {
+			got, err := c.Node(0).Status(t.Context())
+			if err != nil || len(got.Journals) != 1 {
+				return false
+			}
+			j := got.Journals[0]
+			return j.InSync == n && len(j.Replicas) == n && j.Asked == n && !j.Moving && got.Counts.Short == 0
+		}
+	}
+	c.Until("three copies", inSync(3))
+	for i := range 4 {
+		if i == 2 {
+			continue
+		}
+		if now, ok := c.Node(i).Meta().StreamByID(s.ID); ok && now.Uses(c.Node(i).ID()) {
+			wantReplica(t, c, i, "s", acked)
+		}
+	}
+	for {
+		p, err := c.Node(0).ResizeStep(t.Context(), "s", 2, false)
+		must(t, err)
+		if p.Done {
+			break
+		}
+	}
+	c.Until("two copies", inSync(2))
+	must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, []int32{1, 2}))
+	c.Until("two copies where they were asked for", inSync(2))
+}
