@@ -1,10 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -97,7 +97,7 @@ type Group struct {
 	queue     queue
 	serving   serving
 	care      care
-	retaining sync.WaitGroup // and caring
+	retaining chore
 }
 
 // OpenGroup opens the journal in o.Dir and joins its group. A group of one leads when OpenGroup returns; with several
@@ -110,13 +110,13 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	if err := g.recall(o); err != nil {
 		return nil, err
 	}
-	o.Journal.OnDamage = func(*storage.DamageError) { g.care.ring() }
+	o.Journal.OnDamage, o.Journal.OnFail = func(*storage.DamageError) { g.care.ring() }, g.failed
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
 	}
 	g.onRefused = g.care.refuse
-	g.queue.init(o.QueueBytes, o.Transport == nil)
+	g.queue.init(&g.member, o.QueueBytes, o.Transport == nil)
 	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j, alone: o.Transport == nil}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -124,27 +124,29 @@ func OpenGroup(o GroupOptions) (*Group, error) {
 	if o.Transport == nil {
 		j.Commit(g.raft.AppliedIndex()) // the state machine hears of commands only, and there may be none in the last segment
 	}
-	g.queue.run(&g.member)
-	g.retaining.Go(g.retainLoop)
-	g.retaining.Go(g.careLoop)
+	g.doChores()
 	return g, nil
 }
 
-// retainLoop applies retention until the group ends.
-func (g *Group) retainLoop() {
-	tick := time.NewTicker(g.o.RetainEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-g.stopping:
-			return
-		case <-g.done:
-			return
-		case <-tick.C:
-		}
-		if _, err := g.Retain(); err != nil && g.journal.Err() == nil {
-			g.o.Logger.Warn("retention could not be applied; trying again", "error", err)
-		}
+// doChores begins what the group does by itself.
+func (g *Group) doChores() {
+	g.retaining.start(g.o.RetainEvery, g.retainAgain)
+	g.care.ring()
+	g.care.start(g.o.CareEvery, func(ctx context.Context) {
+		g.queue.rest()
+		g.tend(ctx)
+	})
+}
+
+// retainAgain applies retention, unless the group has ended.
+func (g *Group) retainAgain(context.Context) {
+	select {
+	case <-g.done:
+		return
+	default:
+	}
+	if _, err := g.Retain(); err != nil && g.journal.Err() == nil {
+		g.o.Logger.Warn("retention could not be applied; trying again", "error", err)
 	}
 }
 
@@ -164,9 +166,12 @@ func (g *Group) Close() error {
 		<-g.done
 		return nil
 	}
+	g.retaining.end()
+	g.care.end()
 	giveUp := time.AfterFunc(2*g.o.Timeout, g.shutdown)
 	g.queue.close()
 	giveUp.Stop()
-	g.retaining.Wait()
+	g.retaining.wait()
+	g.care.wait()
 	return g.member.stop()
 }

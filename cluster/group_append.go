@@ -87,8 +87,9 @@ type appending struct {
 }
 
 // queue is what waits to be proposed, and the two goroutines that move it: one makes proposals, one waits for raft's
-// answers in their order.
+// answers in their order. They are there from the first append on until there was none for a while.
 type queue struct {
+	m     *member
 	limit int64
 	room  *semaphore.Weighted
 	alone bool // the group has one member
@@ -97,10 +98,13 @@ type queue struct {
 	waiting []*appending // guarded by mu
 	bytes   int          // of what waits; guarded by mu
 	out     int          // proposals on their way; guarded by mu
+	telling int          // proposals whose callers are not all told; guarded by mu
 	closed  bool         // guarded by mu
+	moving  bool         // the goroutines are there; guarded by mu
+	used    bool         // since rest looked last; guarded by mu
+	tired   bool         // the goroutines are to end; guarded by mu
 	wake    chan struct{}
 
-	sent    chan *sentProposal
 	running sync.WaitGroup
 
 	full bool // the last proposal was refused for want of space; used by propose alone
@@ -114,10 +118,9 @@ type sentProposal struct {
 	withdraw func() // gives the journal's part of it up
 }
 
-func (q *queue) init(limit int64, alone bool) {
-	q.limit, q.room, q.alone = limit, semaphore.NewWeighted(limit), alone
+func (q *queue) init(m *member, limit int64, alone bool) {
+	q.m, q.limit, q.room, q.alone = m, limit, semaphore.NewWeighted(limit), alone
 	q.wake = make(chan struct{}, 1)
-	q.sent = make(chan *sentProposal, inFlight-1) // and the one that the completer waits for
 }
 
 func (q *queue) add(ctx context.Context, a *appending, closedErr func() error) error {
@@ -132,12 +135,31 @@ func (q *queue) add(ctx context.Context, a *appending, closedErr func() error) e
 	}
 	q.waiting = append(q.waiting, a)
 	q.bytes += int(a.bytes)
+	q.used, q.tired = true, false
+	if !q.moving {
+		q.moving = true
+		sent := make(chan *sentProposal, inFlight-1) // and the one that the completer waits for
+		q.running.Go(func() { q.propose(sent) })
+		q.running.Go(func() { q.complete(sent) })
+	}
 	worth := q.worth()
 	q.mu.Unlock()
 	if worth {
 		q.ring()
 	}
 	return nil
+}
+
+// rest has the goroutines end if nothing was appended since it was called last.
+func (q *queue) rest() {
+	q.mu.Lock()
+	q.tired = q.moving && !q.used
+	tired := q.tired
+	q.used = false
+	q.mu.Unlock()
+	if tired {
+		q.ring()
+	}
 }
 
 // worth says whether a proposal should be made of what waits. The caller holds mu.
@@ -160,32 +182,40 @@ func (q *queue) close() {
 	q.running.Wait()
 }
 
-func (q *queue) run(m *member) {
-	q.running.Go(func() { q.propose(m) })
-	q.running.Go(func() { q.complete(m) })
-}
-
-// propose makes proposals of what waits until the queue is closed.
-func (q *queue) propose(m *member) {
-	defer close(q.sent)
+// propose makes proposals of what waits until there was nothing for long, or the queue is closed.
+func (q *queue) propose(sent chan<- *sentProposal) {
+	defer close(sent)
 	for {
 		p, closed := q.take()
 		switch {
 		case closed:
-			q.sent <- q.refuse(p, m.closedErr())
+			sent <- q.refuse(p, q.m.closedErr())
 			return
-		case len(p.Batches) == 0:
+		case len(p.Batches) > 0:
+			sent <- q.send(p)
+		case q.stops():
+			return
+		default:
 			select {
 			case <-q.wake:
-			case <-m.done: // raft has ended; nothing that comes can be stored
+			case <-q.m.done: // raft has ended; nothing that comes can be stored
 				q.mu.Lock()
 				q.closed = true
 				q.mu.Unlock()
 			}
-		default:
-			q.sent <- q.send(m, p)
 		}
 	}
+}
+
+// stops says whether the goroutines end, as nobody has needed them. What comes next has others begin.
+func (q *queue) stops() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.tired || len(q.waiting) > 0 || q.telling > 0 {
+		return false
+	}
+	q.moving, q.tired = false, false
+	return true
 }
 
 // take removes the batches of the next proposal from the queue, none if it is not time for one; when the queue is closed,
@@ -202,6 +232,7 @@ func (q *queue) take() (p *sentProposal, closed bool) {
 	}
 	if len(q.waiting) > 0 || q.closed {
 		q.out++
+		q.telling++
 	}
 	size := 0
 	defer func() { q.bytes -= size }()
@@ -223,7 +254,8 @@ func (q *queue) take() (p *sentProposal, closed bool) {
 }
 
 // send gives a proposal to raft. Disk space comes first: a full disk refuses here, where nothing was done yet.
-func (q *queue) send(m *member, p *sentProposal) *sentProposal {
+func (q *queue) send(p *sentProposal) *sentProposal {
+	m := q.m
 	data, err := m.journal.Propose(&p.Proposal)
 	q.noteSpace(m, err)
 	if err != nil {
@@ -262,9 +294,9 @@ func (r refused) Index() uint64 { return 0 }
 func (r refused) Response() any { return nil }
 
 // complete waits for the proposals in their order and tells the callers.
-func (q *queue) complete(m *member) {
-	for p := range q.sent {
-		err := appendErr(p.wait(m))
+func (q *queue) complete(sent <-chan *sentProposal) {
+	for p := range sent {
+		err := appendErr(p.wait(q.m))
 		p.withdraw()
 		q.answered()
 		for i, b := range p.Batches {
@@ -277,6 +309,9 @@ func (q *queue) complete(m *member) {
 				a.done(a.err)
 			}
 		}
+		q.mu.Lock()
+		q.telling--
+		q.mu.Unlock()
 	}
 }
 

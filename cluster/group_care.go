@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -28,8 +27,8 @@ type CareFigures struct {
 
 // care is what a group knows of the soundness of its copy.
 type care struct {
+	chore
 	figures *CareFigures
-	wake    chan struct{} // room for one
 
 	mu       sync.Mutex        // guards all below
 	suspects []uint64          // journal positions that another copy has doubts about
@@ -44,15 +43,8 @@ func (c *care) init(f *CareFigures) {
 	if f == nil {
 		f = &CareFigures{}
 	}
-	c.figures, c.wake = f, make(chan struct{}, 1)
+	c.figures = f
 	c.compared, c.seen, c.trouble = map[string]uint64{}, map[uint64]bool{}, map[string]error{}
-}
-
-func (c *care) ring() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // it will look anyway
-	}
 }
 
 // suspect has the segment at a position checked.
@@ -133,30 +125,7 @@ func (g *Group) Diverged() error {
 	return g.care.diverged
 }
 
-// careLoop compares the copy with the others and has it mended until Close, also when raft has ended: what the copy has is
-// still read then.
-func (g *Group) careLoop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var ending sync.WaitGroup
-	ending.Go(func() {
-		<-g.stopping
-		cancel()
-	})
-	defer ending.Wait()
-	tick := time.NewTicker(g.o.CareEvery)
-	defer tick.Stop()
-	for {
-		g.tend(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-g.care.wake:
-		}
-	}
-}
-
-// tend does what there is to do.
+// tend compares the copy with the others and has it mended, also when raft has ended: what the copy has is still read then.
 func (g *Group) tend(ctx context.Context) {
 	var other *storage.DivergedError
 	if errors.As(g.journal.Err(), &other) { // a leader's frame that follows the same entry of the same term

@@ -35,34 +35,30 @@ func OpenFSM(o GroupOptions, fsm raft.FSM) (*FSMGroup, error) {
 	if o.Journal.SegmentBytes == 0 {
 		o.Journal.SegmentBytes = commandSegment
 	}
+	g := &FSMGroup{}
+	o.Journal.OnFail = g.failed
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
 	}
-	g, err := openFSM(o, j, fsm)
-	if err != nil {
+	if err := g.open(o, j, fsm); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return g, nil
 }
 
-func openFSM(o GroupOptions, j *storage.Journal, fsm raft.FSM) (*FSMGroup, error) {
-	snaps, err := openSnapshots(o.Journal.FS, filepath.Join(o.Dir, "snapshots"), o.Logger)
-	if err != nil {
-		return nil, err
+func (g *FSMGroup) open(o GroupOptions, j *storage.Journal, fsm raft.FSM) (err error) {
+	if g.snapshots, err = openSnapshots(o.Journal.FS, filepath.Join(o.Dir, "snapshots"), o.Logger); err != nil {
+		return err
 	}
-	if err := snaps.matchLog(j); err != nil {
-		return nil, err
+	if err := g.snapshots.matchLog(j); err != nil {
+		return err
 	}
 	c := baseConfig(o)
 	c.SnapshotThreshold = snapshotEvery
 	c.TrailingLogs = snapshotTrailing
 	c.SnapshotInterval = 30 * time.Second
-	g := &FSMGroup{snapshots: snaps}
-	if err := g.member.start(o, j, fsm, snaps, c); err != nil {
-		return nil, err
-	}
-	return g, nil
+	return g.member.start(o, j, fsm, g.snapshots, c)
 }
 
 // Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or

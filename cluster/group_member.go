@@ -37,6 +37,9 @@ type member struct {
 	done     chan struct{} // closed when raft has ended
 	watching sync.WaitGroup
 
+	failMu  sync.Mutex
+	watches bool // the journal's end ends the member; guarded by failMu
+
 	errMu sync.Mutex
 	err   error // why the group ended; guarded by errMu
 }
@@ -95,7 +98,7 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	}
 	m.started.Store(m.raft)
 	m.store.started.Store(true)
-	m.watching.Go(m.watch)
+	m.watch()
 	if m.doubts.in.Load() {
 		m.watching.Go(m.resolveDoubt)
 	}
@@ -172,13 +175,28 @@ func (m *member) lead() error {
 	return m.raft.Barrier(30 * time.Second).Error()
 }
 
-// watch ends raft when the journal fails: a member whose disk is in doubt must not go on.
+// watch has the member end when the journal fails: one whose disk is in doubt must not go on.
 func (m *member) watch() {
-	select {
-	case <-m.stopping:
-		return
-	case <-m.journal.Failed():
+	m.failMu.Lock()
+	m.watches = true
+	m.failMu.Unlock()
+	if m.journal.Err() != nil {
+		m.failed()
 	}
+}
+
+// failed is called when the journal has failed, maybe before the member is there.
+func (m *member) failed() {
+	m.failMu.Lock()
+	defer m.failMu.Unlock()
+	if m.watches {
+		m.watches = false
+		m.watching.Go(m.fail)
+	}
+}
+
+// fail ends raft because of the journal.
+func (m *member) fail() {
 	err := m.journal.Err()
 	if !errors.Is(err, storage.ErrClosed) && !errors.Is(err, ErrReopen) {
 		m.o.Logger.Error("a journal has become read-only after an error of its disk: nothing is appended to it any more, what it has is read; restart the node once the cause is gone",
@@ -265,7 +283,13 @@ func (m *member) closedErr() error {
 
 // beginStop is true for the first caller, who then has to call stop.
 func (m *member) beginStop() (first bool) {
-	m.stopOnce.Do(func() { close(m.stopping); first = true })
+	m.stopOnce.Do(func() {
+		m.failMu.Lock()
+		m.watches = false
+		m.failMu.Unlock()
+		close(m.stopping)
+		first = true
+	})
 	return first
 }
 

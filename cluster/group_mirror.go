@@ -15,19 +15,18 @@ func OpenMirror(o GroupOptions) (*Group, error) {
 	o.Journal.ReadDurable = o.Journal.Mode == storage.Replicated // what was shown is not forgotten in a power cut
 	g := &Group{}
 	g.care.init(o.Figures)
-	o.Journal.OnDamage = func(*storage.DamageError) { g.care.ring() }
+	o.Journal.OnDamage, o.Journal.OnFail = func(*storage.DamageError) { g.care.ring() }, g.failed
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
 	}
-	g.queue.init(o.QueueBytes, true)
+	g.queue.init(&g.member, o.QueueBytes, true)
 	g.o, g.journal, g.store = o, j, &store{Journal: j}
 	g.alone = newAloneTransport(raft.ServerAddress(o.ID))
 	g.stopping, g.done = make(chan struct{}), make(chan struct{})
 	j.Commit(j.End().Index)
-	g.watching.Go(g.watch)
-	g.retaining.Go(g.retainLoop)
-	g.retaining.Go(g.careLoop)
+	g.watch()
+	g.doChores()
 	return g, nil
 }
 

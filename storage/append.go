@@ -43,7 +43,7 @@ func (a *appender) clear() {
 // head returns n zero bytes that stay where they are.
 func (a *appender) head(n int) []byte {
 	if len(a.heads)+n > cap(a.heads) {
-		a.heads = make([]byte, 0, max(2*cap(a.heads), n, 4<<10)) // buffers keep the old array alive; most journals need little
+		a.heads = make([]byte, 0, max(2*cap(a.heads), n, 512)) // buffers keep the old array alive; most journals need little
 	}
 	a.heads = a.heads[:len(a.heads)+n]
 	b := a.heads[len(a.heads)-n:]

@@ -1,6 +1,9 @@
 package storage
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // syncTail makes all that is written durable. The caller holds wmu.
 func (j *Journal) syncTail() error {
@@ -30,36 +33,70 @@ func (j *Journal) raiseDurable(end uint64) (from uint64, err error) {
 	return from, nil
 }
 
+// flusher syncs in the background in the mode Replicated: data at most FlushEvery after it was written, plus the time a
+// sync takes. It has a goroutine only while it syncs, as most journals of many have nothing to sync.
+type flusher struct {
+	mu      sync.Mutex // guards all below
+	timer   *time.Timer
+	due     bool // the timer runs
+	syncing bool
+	again   bool // something was written meanwhile
+	ended   bool
+}
+
+// wakeFlusher has what was written synced soon.
 func (j *Journal) wakeFlusher() {
-	select {
-	case j.kick <- struct{}{}:
+	f := &j.flusher
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.ended || f.due:
+	case f.syncing:
+		f.again = true
+	case f.timer == nil:
+		f.due = true
+		f.timer = time.AfterFunc(j.o.FlushEvery, j.flushDue)
 	default:
+		f.due = true
+		f.timer.Reset(j.o.FlushEvery)
 	}
 }
 
-// flushLoop syncs in the background in the mode Replicated. Data is synced at most FlushEvery after it was written,
-// plus the time a sync takes.
-func (j *Journal) flushLoop() {
-	timer := time.NewTimer(j.o.FlushEvery)
-	defer timer.Stop()
-	for {
-		select {
-		case <-j.closing:
-			return
-		case <-j.failedCh:
-			return
-		case <-j.kick:
-		}
-		timer.Reset(j.o.FlushEvery)
-		select {
-		case <-j.closing:
-			return
-		case <-timer.C:
-		}
+// flushDue syncs when it is time.
+func (j *Journal) flushDue() {
+	f := &j.flusher
+	f.mu.Lock()
+	f.due = false
+	if f.ended {
+		f.mu.Unlock()
+		return
+	}
+	f.syncing = true
+	j.workers.Add(1)
+	f.mu.Unlock()
+	defer j.workers.Done()
+	if j.writable() == nil {
 		if err := j.flush(); err != nil {
 			_ = j.fail(err) // appends return it from now on
-			return
 		}
+	}
+	f.mu.Lock()
+	again := f.again
+	f.syncing, f.again = false, false
+	f.mu.Unlock()
+	if again {
+		j.wakeFlusher()
+	}
+}
+
+// endFlusher has nothing begin to be synced any more.
+func (j *Journal) endFlusher() {
+	f := &j.flusher
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	if f.timer != nil {
+		f.timer.Stop()
 	}
 }
 

@@ -58,7 +58,7 @@ type Journal struct {
 	failedCh chan struct{}           // closed then
 	closing  chan struct{}
 	workers  sync.WaitGroup // the flusher and the preparer
-	kick     chan struct{}  // wakes the flusher
+	flusher  flusher        // has its own mutex
 }
 
 // index is what readers see of the log. Guarded by Journal.mu.
@@ -83,7 +83,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	}
 	j := &Journal{
 		dir: dir, o: o, fsys: o.FS, keep: o.Retention, holds: map[string]map[uint32]int64{},
-		wmu: newWriteLock(), flushMu: newWriteLock(), mendMu: newWriteLock(), failedCh: make(chan struct{}), closing: make(chan struct{}), kick: make(chan struct{}, 1),
+		wmu: newWriteLock(), flushMu: newWriteLock(), mendMu: newWriteLock(), failedCh: make(chan struct{}), closing: make(chan struct{}),
 	}
 	j.cache = newTableCache(o.IndexCache)
 	j.indexer = newIndexer(j)
@@ -91,9 +91,6 @@ func Open(dir string, o Options) (*Journal, error) {
 	if err := j.open(); err != nil {
 		j.closeFiles()
 		return nil, fmt.Errorf("opening journal %s: %w", dir, err)
-	}
-	if o.Mode == Replicated {
-		j.workers.Go(j.flushLoop)
 	}
 	return j, nil
 }
@@ -119,6 +116,7 @@ func (j *Journal) Close() error {
 	default:
 	}
 	close(j.closing)
+	j.endFlusher()
 	j.workers.Wait()
 	j.indexer.done.Wait()
 	var err error
@@ -186,6 +184,9 @@ func (j *Journal) Failed() <-chan struct{} { return j.failedCh }
 func (j *Journal) fail(err error) error {
 	if j.failed.CompareAndSwap(nil, &failure{err: err}) {
 		close(j.failedCh)
+		if j.o.OnFail != nil {
+			j.o.OnFail()
+		}
 	}
 	return j.writable()
 }

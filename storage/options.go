@@ -42,6 +42,9 @@ type Options struct {
 	FlushEvery time.Duration
 	// Admit, if not nil, is asked before space is taken for an append; what it returns refuses it. It must not block.
 	Admit func() error
+	// OnFail, if not nil, is called once, when the journal has become read-only, by an error or by Close. It must not block
+	// or call the journal but for Err.
+	OnFail func()
 	// OnDamage, if not nil, is told when a reader finds damage in a segment of which none was known; Damages has it from then
 	// on. It must not block, nor call the journal.
 	OnDamage func(*DamageError)

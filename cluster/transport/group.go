@@ -41,12 +41,13 @@ type Group struct {
 	term      atomic.Uint64          // the highest that raft has answered with
 	leader    atomic.Pointer[string] // the node whose append was last accepted; nil: none, or it is this one
 
-	mu     sync.Mutex // guards all below
-	closed bool
-	held   int64            // bytes of requests that are not answered
-	flows  map[string]*flow // by peer
-	acked  map[raft.ServerID]ackOf
-	looked map[raft.ServerID]ackOf // what acked was when tellCommitted looked last
+	mu        sync.Mutex // guards all below
+	closed    bool
+	answering bool             // answers runs
+	held      int64            // bytes of requests that are not answered
+	flows     map[string]*flow // by peer
+	acked     map[raft.ServerID]ackOf
+	looked    map[raft.ServerID]ackOf // what acked was when tellCommitted looked last
 }
 
 // binding is what the owner of a group tells of it.
@@ -79,7 +80,6 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 		return nil, fmt.Errorf("%w: %x", ErrGroupExists, id)
 	}
 	t.groups[id] = g
-	g.running.Go(g.answers)
 	return g, nil
 }
 

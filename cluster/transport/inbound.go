@@ -10,8 +10,8 @@ import (
 const (
 	// groupBytes bounds what a group has received and not answered; the largest request fits.
 	groupBytes = 2 * maxRequest
-	// groupRequests bounds the number of these requests.
-	groupRequests = 128
+	// groupRequests bounds the number of these requests: a leader's appends, and votes.
+	groupRequests = flowRequests + 16
 )
 
 // inbound is a request on its way through raft.
@@ -68,19 +68,29 @@ func (g *Group) deliver(in *inbound) status {
 	g.held += in.held
 	g.rpcs <- rpc // nobody else sends, so there is room
 	g.waiting <- in
+	if !g.answering {
+		g.answering = true
+		g.running.Go(g.answers)
+	}
 	return statusOK
 }
 
-// answers waits for raft's answers, in the order of the requests, which is raft's too.
+// next is the request whose answer is waited for next; nil if there is none: then who waits ends.
+func (g *Group) next() *inbound {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case in := <-g.waiting:
+		return in
+	default:
+		g.answering = false
+		return nil
+	}
+}
+
+// answers waits for raft's answers, in the order of the requests, which is raft's too, as long as there are requests.
 func (g *Group) answers() {
-	for {
-		var in *inbound
-		select {
-		case in = <-g.waiting:
-		case <-g.ending:
-			g.abandon()
-			return
-		}
+	for in := g.next(); in != nil; in = g.next() {
 		g.since.Store(g.t.now())
 		select {
 		case resp := <-in.resp:

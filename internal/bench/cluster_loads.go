@@ -97,9 +97,7 @@ func clusterIdle(ctx context.Context, b *bed) ([]row, error) {
 	if err := writeOnce(ctx, b, streams); err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
-		return nil, err
-	}
+	away := w.settled(ctx)
 	if err := rest(ctx, 15*time.Second); err != nil { // what is written later is written, and what is no longer used given back
 		return nil, err
 	}
@@ -128,6 +126,9 @@ func clusterIdle(ctx context.Context, b *bed) ([]row, error) {
 		rss, own = max(rss, float64(m.RSS)/1e6), max(own, float64(m.Anonymous)/1e6)
 	}
 	note := fmt.Sprintf("%.3f cores and %.0f MB, %.0f of it without mapped files, of the node that has most", cores, rss, own)
+	if away != 0 {
+		note += fmt.Sprintf("; %d leads are being handed over", away)
+	}
 	return []row{{what: "300 journals", note: note}}, errors.Join(b.profile(ctx, "idle"), b.dropAll(ctx, streams))
 }
 

@@ -1,16 +1,122 @@
 package node
 
-import "runtime"
+import (
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"time"
+)
 
-// heapFloor is how much heap the garbage collector sees in use at the least.
-const heapFloor = 32 << 20
+const (
+	// heapFloor is how much heap the garbage collector sees in use at the least, while there is work.
+	heapFloor = 32 << 20
+	// busyRate is how many bytes are allocated in a second where there is work, quietRate how many in each of quietAfter
+	// where there is none. Between the two it stays as it was.
+	busyRate, quietRate = 8 << 20, 4 << 20
+	quietAfter          = 10 * time.Second
+	// quietPercent is GOGC where there is none, busyPercent, which is the runtime's default, where there is some.
+	quietPercent, busyPercent = 50, 100
+	// heapEvery is how often it is looked.
+	heapEvery = time.Second
+)
 
-// raiseHeap keeps the collector from running after every few megabytes until the returned function is called. A server's
-// live heap is small, about ten megabytes, as its data is off the heap: by itself the collector would run several times a
-// second under load, for some milliseconds on both of two processors, and that was the p99 of small appends. The memory
-// is never touched, so none is taken from the system for it; the heap proper grows by up to heapFloor more between
-// collections, and a large heap is collected as ever.
-func raiseHeap() (lower func()) {
-	floor := make([]byte, heapFloor)
-	return func() { runtime.KeepAlive(floor) }
+// heap is how the garbage collector is set. A server's live heap is small, some ten megabytes, as its data is off the heap:
+// by itself the collector would run several times a second under load, for some milliseconds on both of two processors, and
+// that was the p99 of small appends. So a floor is put in while there is work: the heap grows by up to heapFloor more
+// between collections, and a large heap is collected as ever. Where there is none, what this had filled is given back, and
+// is collected at half of that again. Who sets GOGC gets that instead.
+type heap struct {
+	floor  strings.Builder // its memory is neither cleared nor touched, so none is taken from the system for it
+	busy   bool
+	looked time.Duration // for how long it was looked whether it is quiet
+	bytes  float64       // allocated in it
+}
+
+// keepHeap sets the collector until the returned function is called.
+func keepHeap() (stop func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	debug.SetGCPercent(quietPercent)
+	h := &heap{}
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { h.run(end) })
+	return func() {
+		close(end)
+		running.Wait()
+		debug.SetGCPercent(busyPercent)
+	}
+}
+
+func (h *heap) run(end <-chan struct{}) {
+	tick := time.NewTicker(heapEvery)
+	defer tick.Stop()
+	for before, at := allocated(), time.Now(); ; {
+		select {
+		case <-end:
+			return
+		case <-tick.C:
+		}
+		now := allocated()
+		passed := time.Since(at)
+		turn := h.look(float64(now-before), passed)
+		before, at = now, at.Add(passed)
+		switch turn {
+		case work:
+			h.raise()
+		case rest:
+			h.lower()
+		}
+	}
+}
+
+// turn is what has begun.
+type turn int
+
+const (
+	nothing turn = iota
+	work
+	rest
+)
+
+// look notes how many bytes were allocated in how long.
+func (h *heap) look(bytes float64, passed time.Duration) turn {
+	h.looked, h.bytes = h.looked+passed, h.bytes+bytes
+	if !h.busy && bytes >= busyRate*passed.Seconds() {
+		h.busy, h.looked, h.bytes = true, 0, 0
+		return work
+	}
+	if h.looked < quietAfter {
+		return nothing
+	}
+	quiet := h.bytes < quietRate*h.looked.Seconds()
+	h.looked, h.bytes = 0, 0
+	if h.busy && quiet {
+		h.busy = false
+		return rest
+	}
+	return nothing
+}
+
+// raise puts the floor in.
+func (h *heap) raise() {
+	h.floor.Grow(heapFloor)
+	debug.SetGCPercent(busyPercent)
+}
+
+// lower takes it out, and gives back to the system what is free then.
+func (h *heap) lower() {
+	h.floor.Reset()
+	debug.SetGCPercent(quietPercent)
+	debug.FreeOSMemory()
+}
+
+// allocated is how many bytes were ever allocated.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }

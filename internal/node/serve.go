@@ -99,7 +99,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer closing(st.close, &err)
-	defer raiseHeap()()
+	defer keepHeap()()
 	return st.serve(ctx, listeners, f, o)
 }
 

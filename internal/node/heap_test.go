@@ -1,0 +1,68 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+func TestTheHeapHasAFloorWhileThereIsWork(t *testing.T) {
+	h := &heap{}
+	second := time.Second
+	for i, step := range []struct {
+		bytes  float64
+		passed time.Duration
+		want   turn
+	}{
+		{0, quietAfter, nothing}, // there was none before
+		{busyRate - 1, second, nothing},
+		{busyRate, second, work},
+		{busyRate, second, nothing},
+		{0, quietAfter - 2*second, nothing},
+		{100 * quietRate, second, nothing}, // it was not quiet all in all
+		{3 * quietRate, second, nothing},   // a little, now and then, is
+		{0, quietAfter - second, rest},
+		{0, quietAfter, nothing},
+		{2 * busyRate, 2 * second, work},
+	} {
+		if got := h.look(step.bytes, step.passed); got != step.want {
+			t.Errorf("step %d: got %d, want %d", i, got, step.want)
+		}
+	}
+}
+
+// The floor moves the collector's goal, and takes no memory, put in again neither.
+func TestTheFloorIsNeverTouched(t *testing.T) {
+	goal := func() int64 {
+		runtime.GC()
+		sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64())
+	}
+	resident := func() (bytes int64) {
+		statm, err := os.ReadFile("/proc/self/statm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(string(statm), new(int64), &bytes); err != nil {
+			t.Fatal(err)
+		}
+		return bytes * int64(os.Getpagesize())
+	}
+	h := &heap{}
+	for range 2 {
+		h.lower()
+		low, before := goal(), resident()
+		h.raise()
+		if high := goal(); high < low+heapFloor {
+			t.Errorf("the goal is %d bytes with the floor and %d without it", high, low)
+		}
+		if grown := resident() - before; grown > heapFloor/2 {
+			t.Errorf("the floor took %d bytes", grown)
+		}
+	}
+	runtime.KeepAlive(h)
+}
