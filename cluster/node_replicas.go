@@ -143,6 +143,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 	if err := h.start(func() (*Group, error) { return n.openJournalOf(h, r, nil, nil) }); err != nil {
 		return n.mendCopy(l, h, r, err)
 	}
+	n.hasten(h, false)
 	return nil
 }
 
@@ -163,7 +164,11 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 			i.Replicas[h.noteName()] = r.Born
 		})
 	}
-	return h.start(func() (*Group, error) { return n.openJournalOf(h, r, peers, note) })
+	if err := h.start(func() (*Group, error) { return n.openJournalOf(h, r, peers, note) }); err != nil {
+		return err
+	}
+	n.hasten(h, len(peers) > 0)
+	return nil
 }
 
 // dropReplica removes a copy that nobody counts on any more.
