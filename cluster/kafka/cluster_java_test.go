@@ -14,9 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Kafka's own producer on three nodes, of which the one that leads is killed, and in the
-// nightly run one after the other: what it was told is stored is there, once and in order.
-// In the nightly run Kafka's consumer gets all of it meanwhile.
+// Kafka's own clients on three nodes, of which the one that leads is killed, and in the
+// nightly run one after the other: what the producer was told is stored is there, once and
+// in order, and a consumer in a group gets all of it meanwhile. In the nightly run those for
+// the console take part, too.
 func TestJavaClientsOutliveNodes(t *testing.T) {
 	records, kills := 3000, 1
 	if nightly() {
@@ -35,6 +36,7 @@ func TestJavaClientsOutliveNodes(t *testing.T) {
 	seeds := strings.Join(nodes[0].seeds, ",")
 	var both sync.WaitGroup
 	var sent, got string
+	verifiable := consumeVerifiably(t, seeds, "t")
 	both.Go(func() {
 		sent = tool(t, nil, "", "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", seeds, "--topic", "t", "--acks", "-1",
 			"--max-messages", fmt.Sprint(records), "--throughput", "1000", "--command-config", settings)
@@ -42,8 +44,9 @@ func TestJavaClientsOutliveNodes(t *testing.T) {
 	if nightly() {
 		both.Go(func() { // it ends when nothing has come for a while
 			got = tool(t, nil, "", "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", seeds, "--topic", "t", "--group", "g",
-				"--from-beginning", "--timeout-ms", "60000")
+				"--from-beginning", "--timeout-ms", "180000")
 		})
+		both.Go(func() { produceLines(t, seeds, "lines", records, settings) })
 	}
 	for i := range kills {
 		want := int64(records) * int64(i+1) / int64(kills+1)
@@ -68,9 +71,11 @@ func TestJavaClientsOutliveNodes(t *testing.T) {
 	if want := fmt.Sprintf(`"sent":%d,"acked":%d`, records, records); !strings.Contains(sent, want) {
 		t.Errorf("the producer ends with\n%s", sent[max(0, len(sent)-1000):])
 	}
-	checkOnce(t, nodes[0], records)
+	checkOnce(t, nodes[0], "t", records)
+	verifiable.check(adm)
 	if nightly() {
 		checkGot(t, got, records)
+		checkOnce(t, nodes[0], "lines", records)
 	}
 }
 
@@ -107,10 +112,10 @@ func leads(t *testing.T, adm *kadm.Client, nodes []*child) (c *child) {
 }
 
 // checkOnce reads the topic: so many records, each number once, and in each partition in order.
-func checkOnce(t *testing.T, c *child, records int) {
+func checkOnce(t *testing.T, c *child, topic string, records int) {
 	t.Helper()
 	last, seen := map[int32]int{}, map[int]bool{}
-	for _, r := range consume(t, c.client(kgo.ConsumeTopics("t")), records) {
+	for _, r := range consume(t, c.client(kgo.ConsumeTopics(topic)), records) {
 		n, err := strconv.Atoi(string(r.Value))
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +14,17 @@ import (
 // tool runs one of Apache Kafka's own tools against the broker.
 func tool(t *testing.T, b *broker, input, class string, args ...string) string {
 	t.Helper()
+	return toolOn(t, strings.NewReader(input), class, args...)
+}
+
+// toolOn runs one of Kafka's tools on what it reads, and returns what it says.
+func toolOn(t *testing.T, input io.Reader, class string, args ...string) string {
+	t.Helper()
 	cmd, err := services.KafkaTool(t.Context(), class, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdin = strings.NewReader(input)
+	cmd.Stdin = input
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %v: %v\n%s", class, args, err, out)
