@@ -24,7 +24,10 @@
 //
 // # What is done to raft's requests
 //
-//   - Heartbeats of all groups to a peer wait for each other up to Options.Window and go as one frame.
+//   - Heartbeats of all groups to a peer wait for each other up to Options.Window and go as one frame. They are answered by
+//     the goroutine that reads them.
+//   - A follower that has entries which it does not know to be committed is sent, once, the empty AppendEntries that raft
+//     would send after CommitTimeout.
 //   - An AppendEntries without entries that says what the follower acknowledged last (term, previous entry, commit
 //     index) goes as a heartbeat. It makes the whole way: raft takes the answer for a proof of leadership. The follower's
 //     instance of the group is part of the comparison, since one that was opened anew no longer knows the commit index.
