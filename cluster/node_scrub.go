@@ -27,7 +27,7 @@ func (o ScrubOptions) withDefaults() ScrubOptions {
 // scrubStart is how long after its start a node begins its first round: it has other things to do.
 const scrubStart = time.Minute
 
-// scrub reads the sealed segments of all open journals, round after round, until the node closes. Damage is mended by the
+// scrub reads the sealed segments of all open journals and the metadata, round after round, until the node closes. Damage is mended by the
 // journals' groups.
 func (n *Node) scrub() {
 	o := n.opts.Scrub
@@ -51,6 +51,11 @@ func (n *Node) scrub() {
 			if err := g.Check(pace); err != nil && !errors.Is(err, context.Canceled) && g.Err() == nil {
 				n.logger.Error("the sealed segments of a journal could not be checked", "dir", g.Journal().Dir(), "error", err)
 			}
+		}
+		found, err := n.metaGroup.Check(pace)
+		n.figures.Damaged.Add(uint64(found))
+		if err != nil && !errors.Is(err, context.Canceled) && n.metaGroup.Err() == nil {
+			n.logger.Error("the metadata on the disk could not be checked", "dir", n.metaDir(), "error", err)
 		}
 		n.scrubs.Add(1)
 	}
@@ -82,6 +87,7 @@ func (n *Node) Soundness() Soundness {
 		Rounds: n.scrubs.Load(), Checked: f.Checked.Load(), Compared: f.Compared.Load(),
 		Damaged: f.Damaged.Load(), Mended: f.Mended.Load(), Differed: f.Differed.Load(),
 	}
+	s.Left = len(n.metaGroup.Journal().Damages())
 	n.eachOpen(func(_ string, _ *journalHandle, g *Group) {
 		s.Left += len(g.Journal().Damages())
 		if g.Diverged() != nil {
