@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-data/daybook/cluster"
 )
@@ -20,26 +21,37 @@ const (
 	offsetEarliestPending = -6 // version 11
 )
 
+// offsetsAtOnce is for how many partitions a request is looked up at a time: each journal takes a round of its members.
+const offsetsAtOnce = 64
+
 // listOffsets answers the first offset whose time is at or after the one asked
 // for, or an end of the partition.
 func (s *Server) listOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
 	asked := time.Now()
+	var all errgroup.Group
+	all.SetLimit(offsetsAtOnce)
 	for _, t := range req.Topics {
 		topic := kmsg.NewListOffsetsResponseTopic()
 		topic.Topic = t.Topic
-		for _, p := range t.Partitions {
-			answer := kmsg.NewListOffsetsResponseTopicPartition()
+		topic.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, len(t.Partitions))
+		denied := c.topic(kmsg.ACLOperationDescribe, t.Topic)
+		for i, p := range t.Partitions {
+			answer := &topic.Partitions[i]
+			*answer = kmsg.NewListOffsetsResponseTopicPartition()
 			answer.Partition, answer.Timestamp, answer.Offset = p.Partition, -1, -1
-			err := c.topic(kmsg.ACLOperationDescribe, t.Topic)
-			if err == nil {
-				err = s.listOffset(c.version, t.Topic, p, req.IsolationLevel == 1, asked, &answer)
+			if denied != nil {
+				answer.ErrorCode = errorCode(denied)
+				continue
 			}
-			answer.ErrorCode = errorCode(err)
-			topic.Partitions = append(topic.Partitions, answer)
+			all.Go(func() error {
+				answer.ErrorCode = errorCode(s.listOffset(c.version, t.Topic, p, req.IsolationLevel == 1, asked, answer))
+				return nil
+			})
 		}
 		resp.Topics = append(resp.Topics, topic)
 	}
+	_ = all.Wait() // each says for itself what went wrong
 	return resp
 }
 
