@@ -373,7 +373,7 @@ func TestIdleGroupsShareFrames(t *testing.T) {
 	to := sum()
 	beats, folded, frames := to.Heartbeats-from.Heartbeats, to.Folded-from.Folded, to.FramesSent-from.FramesSent
 	t.Logf("%d heartbeats, %d of them folded, in %d frames both ways, in %v", beats, folded, frames, time.Since(began))
-	if folded < beats/5 || frames > beats*3/2 {
+	if folded < beats/20 || frames > beats*3/2 { // empty appends come twice in an election timeout, heartbeats ten times
 		t.Errorf("%d of %d heartbeats are folded appends, in %d frames", folded, beats, frames)
 	}
 }
