@@ -1,14 +1,19 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/daybook-data/daybook/cluster/transport"
 )
 
-// raftLogger gives raft's messages to slog. Below Warn they are dropped: the normal course is silent.
+// raftLogger gives raft's messages to slog. Below Warn they are dropped: the normal course is silent. So is what raft says of
+// each group, several times a second, for as long as a node cannot be reached: the transport says that once.
 type raftLogger struct {
 	to   *slog.Logger
 	name string
@@ -37,10 +42,20 @@ func (l *raftLogger) Debug(string, ...any) {}
 func (l *raftLogger) Info(string, ...any) {}
 
 // Warn implements hclog.Logger.
-func (l *raftLogger) Warn(msg string, args ...any) { l.to.Warn("raft", l.attrs(msg, args)...) }
+func (l *raftLogger) Warn(msg string, args ...any) {
+	if !slices.ContainsFunc(args, unreachable) {
+		l.to.Warn("raft", l.attrs(msg, args)...)
+	}
+}
 
 // Error implements hclog.Logger. Raft calls errors what a group recovers from; what ends a group is told by its Err.
-func (l *raftLogger) Error(msg string, args ...any) { l.to.Warn("raft", l.attrs(msg, args)...) }
+func (l *raftLogger) Error(msg string, args ...any) { l.Warn(msg, args...) }
+
+// unreachable says whether a message's argument is the error of a node that cannot be reached.
+func unreachable(arg any) bool {
+	err, ok := arg.(error)
+	return ok && errors.Is(err, transport.ErrUnreachable)
+}
 
 func (l *raftLogger) attrs(msg string, args []any) []any {
 	return append(append([]any{"message", msg}, l.args...), args...)

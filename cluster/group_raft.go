@@ -33,7 +33,7 @@ func baseConfig(o GroupOptions) *raft.Config {
 	c.NoLegacyTelemetry = true
 	// A leader that is taken out of its group follows. If raft ended by itself, what it is given after that was never answered.
 	c.ShutdownOnRemove = false
-	c.Logger = &raftLogger{to: o.Logger}
+	c.Logger = &raftLogger{to: o.Logger, args: []any{"dir", o.Dir}}
 	return c
 }
 
