@@ -16,12 +16,7 @@ func TestADivergedCopyServesNobodyAfterARestart(t *testing.T) {
 	t.Parallel()
 	c, s := replicated(t, 3, "s", unscrubbed)
 	acked := manySegments(t, c, s)
-	c.Stop(1)
-	forge(t, copyDir(c, 1, s))
-	c.Restart(1)
-	diverged := func() bool { return errors.Is(c.Node(1).Health(), cluster.ErrDiverged) }
-	c.Until("the copy to be refused", diverged)
-
+	diverged := forgeCopy(t, c, s)
 	for range 2 {
 		c.Stop(1)
 		c.Restart(1)

@@ -229,10 +229,7 @@ func TestACopyThatDiffersServesNobody(t *testing.T) {
 	t.Parallel()
 	c, s := replicated(t, 3, "s", unscrubbed)
 	acked := manySegments(t, c, s)
-	c.Stop(1)
-	forge(t, copyDir(c, 1, s))
-	c.Restart(1)
-	c.Until("the copy to be refused", func() bool { return errors.Is(c.Node(1).Health(), cluster.ErrDiverged) })
+	forgeCopy(t, c, s)
 	p, err := c.Node(1).Partition("s", 0)
 	must(t, err)
 	if f, err := p.Read(cluster.ReadRequest{MaxBytes: 1 << 20, Follower: true}); err == nil {
@@ -248,6 +245,17 @@ func TestACopyThatDiffersServesNobody(t *testing.T) {
 	if err := c.Node(0).Health(); errors.Is(err, cluster.ErrDiverged) {
 		t.Errorf("a copy that agrees with most says %v", err)
 	}
+}
+
+// forgeCopy makes node 1's copy differ from the others, waits until that is found, and returns what says whether it is.
+func forgeCopy(t *testing.T, c *clustertest.Cluster, s *metadata.Stream) (diverged func() bool) {
+	t.Helper()
+	c.Stop(1)
+	forge(t, copyDir(c, 1, s))
+	c.Restart(1)
+	diverged = func() bool { return errors.Is(c.Node(1).Health(), cluster.ErrDiverged) }
+	c.Until("the copy to be refused", diverged)
+	return diverged
 }
 
 // forge changes the first record of a closed copy, and all checksums so that they fit.
