@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -63,6 +64,9 @@ type GroupOptions struct {
 func (o GroupOptions) withDefaults() GroupOptions {
 	if o.ID == "" {
 		o.ID = nodeName(metadata.FoundingNode)
+	}
+	if o.Journal.FS == nil {
+		o.Journal.FS = vfs.OS{}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second

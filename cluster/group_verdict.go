@@ -17,9 +17,6 @@ const verdictFile = "diverged"
 
 // verdictOn returns the verdict on the copy in a directory, nil if there is none.
 func verdictOn(fsys vfs.FS, dir string) error {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
 	b, err := vfs.ReadFile(fsys, filepath.Join(dir, verdictFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -35,11 +32,7 @@ func (g *Group) keepVerdict(why error) {
 	if g.mirrors() {
 		return
 	}
-	fsys := g.o.Journal.FS
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	if err := vfs.WriteFile(fsys, filepath.Join(g.o.Dir, verdictFile), []byte(why.Error()+"\n"), 0o644); err != nil {
+	if err := vfs.WriteFile(g.o.Journal.FS, filepath.Join(g.o.Dir, verdictFile), []byte(why.Error()+"\n"), 0o644); err != nil {
 		g.o.Logger.Error("it could not be noted that a copy of a journal has diverged: after a restart it serves until it was compared again", "dir", g.o.Dir, "error", err)
 	}
 }

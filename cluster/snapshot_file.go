@@ -40,9 +40,6 @@ type fileSnapshots struct {
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
 
 func openSnapshots(fsys vfs.FS, dir string, logger *slog.Logger) (*fileSnapshots, error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
 	if err := fsys.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the snapshot directory: %w", err)
 	}
