@@ -34,8 +34,8 @@ func (g *Group) Append(ctx context.Context, batches []*storage.Batch, done func(
 	return g.append(ctx, &appending{batches: make([]*storage.Batch, 0, len(batches)), done: done}, batches)
 }
 
-// appendOne is Append of one batch.
-func (g *Group) appendOne(ctx context.Context, b *storage.Batch, done func(error)) error {
+// AppendOne is Append of one batch.
+func (g *Group) AppendOne(ctx context.Context, b *storage.Batch, done func(error)) error {
 	one := &struct {
 		appending
 		room [1]*storage.Batch
@@ -58,7 +58,7 @@ func (g *Group) append(ctx context.Context, a *appending, batches []*storage.Bat
 	if a.left == 0 {
 		return firstErr(batches)
 	}
-	return g.queue.add(ctx, a, g.closedErr)
+	return g.queue.add(ctx, a, g.ClosedErr)
 }
 
 func firstErr(batches []*storage.Batch) error {
@@ -189,7 +189,7 @@ func (q *queue) propose(sent chan<- *sentProposal) {
 		p, closed := q.take()
 		switch {
 		case closed:
-			sent <- q.refuse(p, q.m.closedErr())
+			sent <- q.refuse(p, q.m.ClosedErr())
 			return
 		case len(p.Batches) > 0:
 			sent <- q.send(p)

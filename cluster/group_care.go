@@ -107,8 +107,8 @@ func (c *care) note(subject string, err error) (news bool) {
 	return old == nil || old.Error() != err.Error()
 }
 
-// troubles says what of the copy is not as it should be, and could not be made good.
-func (g *Group) troubles() (errs []error) {
+// Troubles says what of the copy is not as it should be, and could not be made good.
+func (g *Group) Troubles() (errs []error) {
 	c := &g.care
 	c.mu.Lock()
 	defer c.mu.Unlock()

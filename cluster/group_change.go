@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
 )
 
@@ -28,23 +27,23 @@ func (m *member) DemoteVoter(id string, timeout time.Duration) error {
 	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
 }
 
-// hasVoter says whether a copy votes in the group.
-func (m *member) hasVoter(r metadata.Replica) bool {
-	return slices.ContainsFunc(m.servers(), func(s raft.Server) bool { return s.ID == serverID(r) && s.Suffrage == raft.Voter })
+// HasVoter says whether a member votes in the group.
+func (m *member) HasVoter(id raft.ServerID) bool {
+	return slices.ContainsFunc(m.Servers(), func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter })
 }
 
-// nearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
-const nearEntries = maxAppendEntries
+// NearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
+const NearEntries = maxAppendEntries
 
-// near says whether a member has nearly all that this one, its leader, has, and gets on.
-func (m *member) near(id raft.ServerID) bool {
-	has, ok := m.acked(id)
+// Near says whether a member has nearly all that this one, its leader, has, and gets on.
+func (m *member) Near(id raft.ServerID) bool {
+	has, ok := m.Acked(id)
 	last := m.raft.LastIndex()
-	return ok && has+nearEntries >= last && m.progress.moves(string(id), has, last, m.o.Timeout)
+	return ok && has+NearEntries >= last && m.progress.moves(string(id), has, last, m.o.Timeout)
 }
 
-// acked is the last entry that a member is known to have by this one, its leader.
-func (m *member) acked(id raft.ServerID) (entry uint64, ok bool) {
+// Acked is the last entry that a member is known to have by this one, its leader.
+func (m *member) Acked(id raft.ServerID) (entry uint64, ok bool) {
 	g, ok := m.o.Transport.(interface {
 		Acked(member raft.ServerID) (uint64, bool)
 	})
@@ -54,17 +53,17 @@ func (m *member) acked(id raft.ServerID) (entry uint64, ok bool) {
 	return g.Acked(id)
 }
 
-// handTo hands the lead to a copy that votes and has nearly everything. Raft would tell any other to stand too, which
+// HandTo hands the lead to a member that votes and has nearly everything. Raft would tell any other to stand too, which
 // ends this leader's term and gives no other.
-func (m *member) handTo(r metadata.Replica) error {
-	if !m.hasVoter(r) || !m.near(serverID(r)) {
-		return fmt.Errorf("the copy of node %d has no vote yet, or not all of the journal", r.Node)
+func (m *member) HandTo(id raft.ServerID, address raft.ServerAddress) error {
+	if !m.HasVoter(id) || !m.Near(id) {
+		return fmt.Errorf("the copy of node %s has no vote yet, or not all of the journal", address)
 	}
-	return appendErr(m.await(m.raft.LeadershipTransferToServer(serverID(r), raft.ServerAddress(nodeName(r.Node)))))
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(id, address)))
 }
 
-// settled says whether the group's members are those of a committed entry.
-func (m *member) settled() bool {
+// Settled says whether the group's members are those of a committed entry.
+func (m *member) Settled() bool {
 	f := m.raft.GetConfiguration()
 	return m.await(f) == nil && f.Index() <= m.raft.CommitIndex()
 }

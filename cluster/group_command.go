@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -48,7 +47,7 @@ func OpenFSM(o GroupOptions, fsm raft.FSM) (*FSMGroup, error) {
 }
 
 func (g *FSMGroup) open(o GroupOptions, j *storage.Journal, fsm raft.FSM) (err error) {
-	if g.snapshots, err = openSnapshots(o.Journal.FS, filepath.Join(o.Dir, "snapshots"), o.Logger); err != nil {
+	if g.snapshots, err = openSnapshots(o.Journal.FS, o.Dir, o.Logger); err != nil {
 		return err
 	}
 	if err := g.snapshots.matchLog(j); err != nil {
@@ -64,12 +63,12 @@ func (g *FSMGroup) open(o GroupOptions, j *storage.Journal, fsm raft.FSM) (err e
 // Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or
 // storage.ErrDiskFull if the command was not applied, ErrUnknownOutcome if it may or may not have been.
 func (g *FSMGroup) Apply(ctx context.Context, command []byte) (any, error) {
-	v, _, err := g.applyIndexed(ctx, command)
+	v, _, err := g.ApplyIndexed(ctx, command)
 	return v, err
 }
 
-// applyIndexed is Apply, and returns the entry that the command is in.
-func (g *FSMGroup) applyIndexed(ctx context.Context, command []byte) (v any, index uint64, err error) {
+// ApplyIndexed is Apply, and returns the entry that the command is in.
+func (g *FSMGroup) ApplyIndexed(ctx context.Context, command []byte) (v any, index uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -95,6 +94,16 @@ func (g *FSMGroup) Barrier(ctx context.Context) error {
 		timeout = max(time.Until(deadline), time.Nanosecond)
 	}
 	return appendErr(g.await(g.raft.Barrier(timeout)))
+}
+
+// Blank says that the group has neither entries nor a snapshot.
+func (g *FSMGroup) Blank() (bool, error) {
+	last, err := g.journal.LastIndex()
+	if err != nil || last > 0 {
+		return false, err
+	}
+	snaps, err := g.snapshots.List()
+	return len(snaps) == 0, err
 }
 
 // Snapshot takes a snapshot now. It is not needed in the normal course.

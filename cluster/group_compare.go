@@ -112,7 +112,7 @@ func (g *Group) diverge(why error) {
 
 // voters is how many members vote, or copies if that is not known.
 func (g *Group) voters(copies int) (n int) {
-	for _, s := range g.servers() {
+	for _, s := range g.Servers() {
 		if s.Suffrage == raft.Voter {
 			n++
 		}

@@ -130,7 +130,7 @@ func (m *member) resolveDoubt() {
 		stuck := time.Since(since) > doubtToldAfter && s.leaderless()
 		m.doubts.stuck.Store(stuck)
 		if stuck && !told {
-			log.Error("a journal has no leader and can elect none", "reason", m.doubt())
+			log.Error("a journal has no leader and can elect none", "reason", m.Doubt())
 		}
 		told = stuck
 		select {
@@ -163,8 +163,8 @@ func (m *member) endDoubt() error {
 	return nil
 }
 
-// doubt says that the member is in doubt and what it waits for; "" if it is not.
-func (m *member) doubt() string {
+// Doubt says that the member is in doubt and what it waits for; "" if it is not.
+func (m *member) Doubt() string {
 	if !m.doubts.in.Load() {
 		return ""
 	}
@@ -182,10 +182,10 @@ func (m *member) doubt() string {
 	return why
 }
 
-// stuck says why the group has no leader, if that is because of members in doubt; "" else.
-func (m *member) stuck() string {
+// Stuck says why the group has no leader, if that is because of members in doubt; "" else.
+func (m *member) Stuck() string {
 	if !m.doubts.stuck.Load() {
 		return ""
 	}
-	return m.doubt()
+	return m.Doubt()
 }

@@ -44,6 +44,10 @@ type member struct {
 	err   error // why the group ended; guarded by errMu
 }
 
+// leaderlessTimeouts is for how many election timeouts a group may hear no leader before it counts as not served: it is
+// longer than an election takes.
+const leaderlessTimeouts = 3
+
 // binder is a transport that sends entries as the frames of a journal: transport.Group, or one like it.
 type binder interface {
 	Bind(journal transport.Journal, self raft.ServerID, servers func() []raft.Server)
@@ -76,7 +80,7 @@ func (m *member) start(o GroupOptions, j *storage.Journal, fsm raft.FSM, snaps r
 	}
 	if b, ok := trans.(binder); ok {
 		m.store.onRefused = m.onRefused
-		b.Bind(m.store, raft.ServerID(o.ID), m.servers)
+		b.Bind(m.store, raft.ServerID(o.ID), m.Servers)
 	}
 	if t, ok := trans.(teller); ok {
 		t.TellCommitted(m.committed)
@@ -161,7 +165,7 @@ func (m *member) newRaft(conf *raft.Config, fsm raft.FSM, snaps raft.SnapshotSto
 // lead makes the only member leader at once, by the message that hands leadership over, and waits until everything in
 // the log is applied.
 func (m *member) lead() error {
-	for _, s := range m.servers() {
+	for _, s := range m.Servers() {
 		if s.ID != raft.ServerID(m.o.ID) {
 			return fmt.Errorf("member %s is to go on alone, but the group has member %s too: open it with a network, or take the others out first", m.o.ID, s.ID)
 		}
@@ -247,8 +251,56 @@ func (m *member) Term() uint64 {
 // Leader returns the id of the leader, "" if none is known, and whether it is this member.
 func (m *member) Leader() (id string, self bool) {
 	_, leader := m.raft.LeaderWithID()
-	return string(leader), m.raft.State() == raft.Leader
+	return string(leader), m.Leads()
 }
+
+// LeaderAddress is where the leader is, "" if none is known.
+func (m *member) LeaderAddress() raft.ServerAddress {
+	address, _ := m.raft.LeaderWithID()
+	return address
+}
+
+// Leads says whether this member was elected and has not heard of another leader. What it knows may be old; see Verify.
+func (m *member) Leads() bool { return m.raft.State() == raft.Leader }
+
+// LeadChanged says whether this member leads whenever that has changed; several changes can come as one.
+func (m *member) LeadChanged() <-chan bool { return m.raft.LeaderCh() }
+
+// Verify returns nil if most members have taken this one for their leader since the call began.
+func (m *member) Verify() error { return appendErr(m.await(m.raft.VerifyLeader())) }
+
+// Options are the settings that the member runs with.
+func (m *member) Options() GroupOptions { return m.o }
+
+// Busy is for how long the member has been at work on what its leader sent; 0 if it is not.
+func (m *member) Busy() time.Duration {
+	if t, ok := m.o.Transport.(interface{ Busy() time.Duration }); ok {
+		return t.Busy()
+	}
+	return 0
+}
+
+// Leaderless is for how long the group has heard no leader, in whole seconds; 0 while it has one, and while it may be
+// electing one.
+func (m *member) Leaderless() time.Duration {
+	if m.alone != nil || m.mirrors() {
+		return 0
+	}
+	if id, _ := m.Leader(); id != "" {
+		return 0
+	}
+	since := m.raft.LastContact() // a leader that steps down sets it, too
+	if since.Before(m.began) {
+		since = m.began
+	}
+	if d := time.Since(since); d > leaderlessTimeouts*m.o.Timeout {
+		return max(d.Truncate(time.Second), time.Second)
+	}
+	return 0
+}
+
+// LastContact is when the member heard a leader last, the zero time if never.
+func (m *member) LastContact() time.Time { return m.raft.LastContact() }
 
 // WaitLeader waits until the group has a leader, whoever it is.
 func (m *member) WaitLeader(ctx context.Context) error {
@@ -266,15 +318,15 @@ func (m *member) WaitLeader(ctx context.Context) error {
 		select {
 		case <-changes:
 		case <-m.done:
-			return m.closedErr()
+			return m.ClosedErr()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// closedErr is why the group no longer serves.
-func (m *member) closedErr() error {
+// ClosedErr is why the group no longer serves.
+func (m *member) ClosedErr() error {
 	if err := m.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrGroupClosed, err)
 	}
@@ -300,8 +352,8 @@ func (m *member) stop() error {
 	return m.journal.Close()
 }
 
-// servers are the members, as far as this one knows.
-func (m *member) servers() []raft.Server {
+// Servers are the members, as far as this one knows.
+func (m *member) Servers() []raft.Server {
 	r := m.started.Load()
 	if r == nil {
 		return nil

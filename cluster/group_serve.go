@@ -14,9 +14,9 @@ type serving struct {
 	verified time.Time  // when the last round began that confirmed the lead in this term; guarded by mu
 }
 
-// serves says whether this member leads and an entry of its own term is committed: only then is all that earlier leaders
+// Serves says whether this member leads and an entry of its own term is committed: only then is all that earlier leaders
 // have acknowledged known to be committed here.
-func (g *Group) serves() bool {
+func (g *Group) Serves() bool {
 	if g.alone != nil {
 		return true
 	}
@@ -43,15 +43,15 @@ func (g *Group) servesLocked() bool {
 	return true
 }
 
-// confirm returns nil if this member leads, and a majority has answered a round that began within a quarter of the election
+// Confirm returns nil if this member leads, and a majority has answered a round that began within a quarter of the election
 // timeout. Nobody else is elected meanwhile by raft's timers. But a member may be told to stand at once, by those who take
 // the leader for dead, though others hear it: then this one knows for up to that long no more than it did. For readers of
 // records that is no harm: what they get is committed, and in order.
-func (g *Group) confirm() error { return g.confirmSince(time.Now().Add(-g.o.Timeout / 4)) }
+func (g *Group) Confirm() error { return g.ConfirmSince(time.Now().Add(-g.o.Timeout / 4)) }
 
-// confirmSince returns nil if this member leads and a majority has answered a round that began after a time: what any
+// ConfirmSince returns nil if this member leads and a majority has answered a round that began after a time: what any
 // leader had acknowledged by then is known here.
-func (g *Group) confirmSince(since time.Time) error {
+func (g *Group) ConfirmSince(since time.Time) error {
 	if g.alone != nil {
 		return nil
 	}

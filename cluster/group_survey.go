@@ -26,7 +26,7 @@ func (s *survey) round(asker surveyor) {
 	if s.complete {
 		s.before = s.instances()
 	}
-	servers := s.m.servers()
+	servers := s.m.Servers()
 	type answer struct {
 		of       raft.Server
 		standing transport.Standing

@@ -15,8 +15,8 @@ import (
 // removes it has the copy judged anew.
 const verdictFile = "diverged"
 
-// verdictOn returns the verdict on the copy in a directory, nil if there is none.
-func verdictOn(fsys vfs.FS, dir string) error {
+// Verdict returns the verdict on the copy in a directory, nil if there is none.
+func Verdict(fsys vfs.FS, dir string) error {
 	b, err := vfs.ReadFile(fsys, filepath.Join(dir, verdictFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -40,7 +40,7 @@ func (g *Group) keepVerdict(why error) {
 // recall reads the verdict on the copy before its journal is opened. A group of one has nobody else to serve in its place,
 // so there it is an error.
 func (g *Group) recall(o GroupOptions) error {
-	err := verdictOn(o.Journal.FS, o.Dir)
+	err := Verdict(o.Journal.FS, o.Dir)
 	if err == nil {
 		return nil
 	}

@@ -166,7 +166,7 @@ func (n *Node) open() error {
 	if err := errors.Join(n.meta.Err(), n.checkMeta()); err != nil {
 		return err
 	}
-	n.standFirst(&n.metaGroup.member, false) // of a cluster of one
+	n.standFirst(n.metaGroup, false) // of a cluster of one
 	n.proposer = newProposer(n.applyMeta, n.nextOrigin)
 	if n.Observes() {
 		n.proposer.may = observerMay

@@ -51,7 +51,7 @@ func (n *Node) transfer(c transferCall) error {
 		return err
 	}
 	g := h.opened()
-	if g == nil || !g.serves() {
+	if g == nil || !g.Serves() {
 		return ErrNotLeader
 	}
 	s, ok := n.meta.StreamByID(c.Stream)
@@ -59,10 +59,10 @@ func (n *Node) transfer(c transferCall) error {
 		return metadata.ErrUnknownStream
 	}
 	r, ok := metadata.FindReplica(s.ReplicasOf(c.Journal), c.To)
-	if !ok || !g.near(serverID(r)) {
+	if !ok || !g.Near(serverID(r)) {
 		return fmt.Errorf("%w: node %d has not all of the journal", metadata.ErrUnknownMember, c.To)
 	}
-	return g.handTo(r)
+	return g.HandTo(serverID(r), serverAddress(r))
 }
 
 func (n *Node) handleOf(k journalKey) (*journalHandle, error) {

@@ -61,7 +61,7 @@ func (s sightings) note(n *Node) {
 // number up to five of them vote.
 func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 	members := n.meta.Members()
-	servers := n.metaGroup.servers()
+	servers := n.metaGroup.Servers()
 	var err error
 	missed := func(id int32) bool { return time.Since(seen[id]) > missedAfter*n.opts.timeout() }
 	switch step := planMeta(n.id, members, servers, missed); step.what {
@@ -70,7 +70,7 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 	case stepAdd:
 		err = n.metaGroup.AddNonvoter(nodeName(step.node), nodeName(step.node), changeWithin)
 	case stepPromote:
-		if !n.metaGroup.near(raft.ServerID(nodeName(step.node))) {
+		if !n.metaGroup.Near(raft.ServerID(nodeName(step.node))) {
 			return false
 		}
 		err = n.metaGroup.AddVoter(nodeName(step.node), nodeName(step.node), changeWithin)

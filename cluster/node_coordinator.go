@@ -38,13 +38,7 @@ func (n *Node) Controller() int32 {
 	if n.trans == nil {
 		return n.id
 	}
-	return n.metaGroup.leaderNode()
-}
-
-// leaderNode is the node of the group's leader, -1 if none is known.
-func (m *member) leaderNode() int32 {
-	address, _ := m.raft.LeaderWithID()
-	return nodeID(address)
+	return nodeID(n.metaGroup.LeaderAddress())
 }
 
 // nodeID is the node that a member's address names, -1 if none.
@@ -63,7 +57,7 @@ func (n *Node) Coordinator() (epoch uint64, ok bool) {
 		return n.metaGroup.Term(), true
 	}
 	epoch, _ = n.coordinating.get()
-	leads := n.metaGroup.raft.State() == raft.Leader && n.metaGroup.Term() == epoch
+	leads := n.metaGroup.Leads() && n.metaGroup.Term() == epoch
 	return epoch, epoch != 0 && leads
 }
 
@@ -77,12 +71,12 @@ func (n *Node) CoordinatorChanged() <-chan struct{} {
 func (n *Node) coordinate() {
 	defer n.coordinating.set(0)
 	for {
-		r := n.metaGroup.raft
-		term := r.CurrentTerm()
+		g := n.metaGroup
+		term := g.Term()
 		switch {
-		case r.State() != raft.Leader:
+		case !g.Leads():
 			n.coordinating.set(0)
-		case n.metaGroup.await(r.Barrier(time.Second)) == nil && r.State() == raft.Leader && r.CurrentTerm() == term:
+		case n.passBarrier(g) == nil && g.Leads() && g.Term() == term:
 			n.coordinating.set(term)
 		default: // it has lost the lead, or not all is applied yet
 			n.coordinating.set(0)
@@ -93,12 +87,12 @@ func (n *Node) coordinate() {
 		}
 		for again := true; again; { // until something has changed
 			select {
-			case <-r.LeaderCh():
+			case <-g.LeadChanged():
 				again = false
 			case <-time.After(time.Second): // a change that LeaderCh joined with one before
 				epoch, _ := n.coordinating.get()
-				leads := r.State() == raft.Leader
-				again = leads == (epoch != 0) && (!leads || r.CurrentTerm() == epoch)
+				leads := g.Leads()
+				again = leads == (epoch != 0) && (!leads || g.Term() == epoch)
 			case <-n.metaGroup.Done():
 				return
 			case <-n.ctx.Done():
@@ -106,6 +100,13 @@ func (n *Node) coordinate() {
 			}
 		}
 	}
+}
+
+// passBarrier waits a second for all that earlier leaders have left to be applied here.
+func (n *Node) passBarrier(g *FSMGroup) error {
+	ctx, cancel := context.WithTimeout(n.ctx, time.Second)
+	defer cancel()
+	return g.Barrier(ctx)
 }
 
 // SyncMeta is a read barrier: when it returns nil, Meta has everything that was acknowledged on any node before the
@@ -154,7 +155,7 @@ func (n *Node) answerSync(context.Context) (uint64, error) {
 		return 0, ErrNotLeader
 	}
 	index := n.meta.Applied()
-	if err := n.metaGroup.await(n.metaGroup.raft.VerifyLeader()); err != nil {
+	if err := n.metaGroup.Verify(); err != nil {
 		return 0, ErrNotLeader
 	}
 	if now, ok := n.Coordinator(); !ok || now != epoch {

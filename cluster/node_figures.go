@@ -58,7 +58,7 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 		f.Led = f.Copies
 		return
 	}
-	if g == nil || !g.serves() {
+	if g == nil || !g.Serves() {
 		if leader, _ := h.leader(); leader < 0 || !n.Up(leader) {
 			f.Leaderless++
 		}
@@ -69,9 +69,9 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 		f.UnderReplicated++
 	}
 	last, position := g.Journal().LogEnd()
-	for _, s := range g.servers() {
+	for _, s := range g.Servers() {
 		if id := nodeID(s.Address); id != n.id {
-			if r := g.reportFollower(id, s, last, position); r.Known {
+			if r := reportFollower(g, s, last, position); r.Known {
 				f.Lag[id] = f.Lag[id].add(r)
 			}
 		}

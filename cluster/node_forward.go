@@ -84,7 +84,7 @@ func (n *Node) applyOnce(data []byte) (any, error) {
 
 // answerApply applies another node's entry, if this one leads.
 func (n *Node) answerApply(ctx context.Context, data []byte) (applyAnswer, error) {
-	v, index, err := n.metaGroup.applyIndexed(ctx, data)
+	v, index, err := n.metaGroup.ApplyIndexed(ctx, data)
 	if err != nil {
 		return applyAnswer{}, err
 	}
@@ -113,7 +113,7 @@ func (n *Node) waitApplied(ctx context.Context, index uint64) error {
 		select {
 		case <-more:
 		case <-n.metaGroup.Done():
-			return n.metaGroup.closedErr()
+			return n.metaGroup.ClosedErr()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

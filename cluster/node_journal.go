@@ -150,7 +150,7 @@ func (h *journalHandle) reader(follower bool) (*storage.Journal, error) {
 		return nil, err
 	}
 	if !follower {
-		if err := g.confirm(); err != nil {
+		if err := g.Confirm(); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +192,7 @@ func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appe
 	if err := b.Check(); err != nil {
 		return err
 	}
-	err = g.appendOne(ctx, b, func(err error) {
+	err = g.AppendOne(ctx, b, func(err error) {
 		if err == nil {
 			err = b.Err
 		}
@@ -239,7 +239,7 @@ func (p *Partition) Known() (Bounds, error) { return p.bounds(true) }
 func (p *Partition) BoundsSince(at time.Time) (Bounds, error) {
 	g, err := p.handle.open()
 	if err == nil {
-		err = g.confirmSince(at)
+		err = g.ConfirmSince(at)
 	}
 	if err != nil {
 		return Bounds{}, err

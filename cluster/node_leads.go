@@ -110,7 +110,7 @@ func (n *Node) ownLeads() (all []lead) {
 		}
 		for _, h := range l.journals {
 			h.noteLeader()
-			if g := h.opened(); g != nil && g.serves() {
+			if g := h.opened(); g != nil && g.Serves() {
 				all = append(all, lead{journalKey: h.key(), Term: g.Term(), InSync: n.inSync(l, h, g)})
 			}
 		}
@@ -121,7 +121,7 @@ func (n *Node) ownLeads() (all []lead) {
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
 func (n *Node) inSync(l *liveStream, h *journalHandle, g *Group) (ids []int32) {
 	for _, r := range l.stream.ReplicasOf(h.number) {
-		if r.Node == n.id || n.Up(r.Node) && g.hasVoter(r) && g.near(serverID(r)) {
+		if r.Node == n.id || n.Up(r.Node) && g.HasVoter(serverID(r)) && g.Near(serverID(r)) {
 			ids = append(ids, r.Node)
 		}
 	}
@@ -136,7 +136,7 @@ func (h *journalHandle) leader() (node int32, term uint64) {
 	if g := h.opened(); g != nil {
 		for {
 			term = g.Term()
-			node = g.leaderNode()
+			node = nodeID(g.LeaderAddress())
 			if g.Term() == term {
 				break
 			}

@@ -54,7 +54,7 @@ func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *Group) error {
 	if h.tidied.Load() {
 		return nil
 	}
-	for _, s := range g.servers() {
+	for _, s := range g.Servers() {
 		if s.ID != serverID(r) || s.Suffrage != raft.Voter {
 			continue
 		}

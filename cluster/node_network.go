@@ -65,10 +65,7 @@ func (n *Node) checkMeta() error {
 	if n.trans == nil || !n.file.get().Settled {
 		return nil
 	}
-	if last, err := n.metaGroup.journal.LastIndex(); err != nil || last > 0 {
-		return err
-	}
-	if snaps, err := n.metaGroup.snapshots.List(); err != nil || len(snaps) > 0 {
+	if blank, err := n.metaGroup.Blank(); err != nil || !blank {
 		return err
 	}
 	return fmt.Errorf("the metadata in %s was lost: this directory cannot go on as node %d; take the node out of the cluster and join with an empty directory", n.metaDir(), n.id)

@@ -31,10 +31,10 @@ func (n *Node) preferLeaders() {
 func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
 	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
 		s, ok := n.meta.StreamByID(h.stream)
-		if !ok || !g.serves() {
+		if !ok || !g.Serves() {
 			return
 		}
-		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.hasVoter(first) && g.near(serverID(first)) {
+		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.HasVoter(serverID(first)) && g.Near(serverID(first)) {
 			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
 		}
 	})
@@ -84,12 +84,12 @@ func (n *Node) others() (up int) {
 func (n *Node) handOverJournals(ctx context.Context) (left int) {
 	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
 		s, ok := n.meta.StreamByID(h.stream)
-		if !ok || ctx.Err() != nil || !g.serves() {
+		if !ok || ctx.Err() != nil || !g.Serves() {
 			return
 		}
 		able := 0
 		for _, r := range s.ReplicasOf(h.number) {
-			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.hasVoter(r) {
+			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.HasVoter(serverID(r)) {
 				continue
 			}
 			if n.transfer(transferCall{h.key(), r.Node}) == nil {

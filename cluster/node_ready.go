@@ -4,12 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
-
-// leaderlessTimeouts is for how many election timeouts a group may hear no leader before it counts as not served: it is
-// longer than an election takes.
-const leaderlessTimeouts = 3
 
 // Serving says why clients are not served here what they could be, or nil: the metadata, or journals that this node has
 // copies of, hear no leader. That is so for all copies on a node that is cut off, and on the others when most nodes are
@@ -19,12 +14,12 @@ func (n *Node) Serving() error {
 		return nil // it leads everything, or only reads
 	}
 	var errs []error
-	if d := n.metaGroup.leaderless(); d > 0 {
+	if d := n.metaGroup.Leaderless(); d > 0 {
 		errs = append(errs, fmt.Errorf("the metadata has heard no leader for %s: most of the nodes %v must be up, and reach this one", d, n.metaVoters()))
 	}
 	var silent []string
 	n.eachOpen(func(name string, h *journalHandle, g *Group) {
-		if g.leaderless() > 0 {
+		if g.Leaderless() > 0 {
 			silent = append(silent, fmt.Sprintf("%s/%d", name, h.number))
 		}
 	})
@@ -37,23 +32,4 @@ func (n *Node) Serving() error {
 		errs = append(errs, fmt.Errorf("%d of the journals here hear no leader: %s", len(silent), list))
 	}
 	return errors.Join(errs...)
-}
-
-// leaderless is for how long the group has heard no leader, in whole seconds; 0 while it has one, and while it may be
-// electing one.
-func (m *member) leaderless() time.Duration {
-	if m.alone != nil || m.mirrors() {
-		return 0
-	}
-	if id, _ := m.Leader(); id != "" {
-		return 0
-	}
-	since := m.raft.LastContact() // a leader that steps down sets it, too
-	if since.Before(m.began) {
-		since = m.began
-	}
-	if d := time.Since(since); d > leaderlessTimeouts*m.o.Timeout {
-		return max(d.Truncate(time.Second), time.Second)
-	}
-	return 0
 }

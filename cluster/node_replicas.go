@@ -37,8 +37,12 @@ func serverID(r metadata.Replica) raft.ServerID {
 	return raft.ServerID(nodeName(r.Node) + "." + strconv.FormatUint(r.Born, 10))
 }
 
+func serverAddress(r metadata.Replica) raft.ServerAddress {
+	return raft.ServerAddress(nodeName(r.Node))
+}
+
 func raftServer(r metadata.Replica, suffrage raft.ServerSuffrage) raft.Server {
-	return raft.Server{Suffrage: suffrage, ID: serverID(r), Address: raft.ServerAddress(nodeName(r.Node))}
+	return raft.Server{Suffrage: suffrage, ID: serverID(r), Address: serverAddress(r)}
 }
 
 // keepReplicas opens the journals that this node is to have, and removes what it is not to have any more, until the node

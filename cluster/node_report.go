@@ -76,9 +76,9 @@ func (n *Node) Report() NodeReport {
 }
 
 func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
-	c := CopyReport{journalKey: h.key(), Term: g.Term(), Leads: g.serves()}
+	c := CopyReport{journalKey: h.key(), Term: g.Term(), Leads: g.Serves()}
 	c.Last, c.Position = g.Journal().LogEnd()
-	c.Doubt = g.doubt()
+	c.Doubt = g.Doubt()
 	if n.trans != nil {
 		c.Born = n.file.get().Replicas[h.noteName()]
 	}
@@ -90,22 +90,22 @@ func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
 	if !c.Leads || n.trans == nil {
 		return c
 	}
-	for _, s := range g.servers() {
+	for _, s := range g.Servers() {
 		if id := nodeID(s.Address); id != n.id {
-			c.Followers = append(c.Followers, g.reportFollower(id, s, c.Last, c.Position))
+			c.Followers = append(c.Followers, reportFollower(g, s, c.Last, c.Position))
 		}
 	}
 	return c
 }
 
 // reportFollower says how far a member is behind its leader, whose log ends at last.
-func (g *Group) reportFollower(id int32, s raft.Server, last, position uint64) FollowerReport {
-	f := FollowerReport{Node: id, Born: bornOf(s.ID), Voter: s.Suffrage == raft.Voter}
-	acked, ok := g.acked(s.ID)
+func reportFollower(g *Group, s raft.Server, last, position uint64) FollowerReport {
+	f := FollowerReport{Node: nodeID(s.Address), Born: bornOf(s.ID), Voter: s.Suffrage == raft.Voter}
+	acked, ok := g.Acked(s.ID)
 	if !ok {
 		return f
 	}
-	f.Known, f.Near = true, acked+nearEntries >= last
+	f.Known, f.Near = true, acked+NearEntries >= last
 	f.Entries = last - min(acked, last)
 	f.Bytes = position - min(g.Journal().PositionOf(acked), position)
 	return f

@@ -102,7 +102,7 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 
 // metaVoters are the nodes that elect the metadata's leader, by their ids.
 func (n *Node) metaVoters() (ids []int32) {
-	for _, server := range n.metaGroup.servers() {
+	for _, server := range n.metaGroup.Servers() {
 		if server.Suffrage == raft.Voter {
 			ids = append(ids, nodeID(server.Address))
 		}

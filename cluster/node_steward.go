@@ -69,10 +69,10 @@ func (n *Node) steward() {
 // tendGroup takes the next step for one journal, if this node leads it.
 func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 	g := h.opened()
-	if g == nil || !g.serves() {
+	if g == nil || !g.Serves() {
 		return nil
 	}
-	servers, wanted := g.servers(), s.ReplicasOf(h.number)
+	servers, wanted := g.Servers(), s.ReplicasOf(h.number)
 	in := func(r metadata.Replica) (raft.Server, bool) {
 		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == serverID(r) })
 		if i < 0 {
@@ -82,7 +82,7 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 	}
 	// An old copy goes as soon as the group does not count on it: a new one on the same node waits for that.
 	for _, r := range s.LeavingOf(h.number) {
-		if _, there := in(r); !there && g.settled() {
+		if _, there := in(r); !there && g.Settled() {
 			_, err := n.proposer.propose(n.ctx, metadata.Command{DropReplica: &metadata.DropReplica{ID: h.stream, Journal: h.number, Replica: r}})
 			return err
 		}
@@ -93,41 +93,41 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 		switch {
 		case there && server.Suffrage == raft.Voter:
 			continue
-		case there && g.near(serverID(r)):
-			return appendErr(g.await(g.raft.AddVoter(serverID(r), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+		case there && g.Near(serverID(r)):
+			return g.AddVoter(string(serverID(r)), nodeName(r.Node), changeWithin)
 		case there:
 			complete = false // it is getting what it lacks
 			continue
 		}
 		for _, old := range servers { // another copy that was on the same node
 			if string(old.Address) == nodeName(r.Node) {
-				return g.giveUp(old, wanted, n.id)
+				return n.giveUp(g, old, wanted)
 			}
 		}
-		return appendErr(g.await(g.raft.AddNonvoter(serverID(r), raft.ServerAddress(nodeName(r.Node)), 0, changeWithin)))
+		return g.AddNonvoter(string(serverID(r)), nodeName(r.Node), changeWithin)
 	}
 	if !complete {
 		return nil
 	}
 	for _, old := range servers {
 		if !slices.ContainsFunc(wanted, func(r metadata.Replica) bool { return serverID(r) == old.ID }) {
-			return g.giveUp(old, wanted, n.id)
+			return n.giveUp(g, old, wanted)
 		}
 	}
 	return nil
 }
 
 // giveUp takes a member out. The leader hands over first, and its successor does it.
-func (g *Group) giveUp(old raft.Server, wanted []metadata.Replica, self int32) error {
-	if nodeID(old.Address) != self {
-		return appendErr(g.await(g.raft.RemoveServer(old.ID, 0, changeWithin)))
+func (n *Node) giveUp(g *Group, old raft.Server, wanted []metadata.Replica) error {
+	if nodeID(old.Address) != n.id {
+		return g.RemoveMember(string(old.ID), changeWithin)
 	}
 	errs := []error{errors.New("no other member can lead")}
 	for _, r := range wanted {
-		if r.Node == self {
+		if r.Node == n.id {
 			continue
 		}
-		err := g.handTo(r)
+		err := g.HandTo(serverID(r), serverAddress(r))
 		if err == nil {
 			return nil
 		}

@@ -79,10 +79,10 @@ func (n *Node) Health() error {
 		errs = append(errs, n.disk.admit())
 	}
 	n.eachOpen(func(name string, h *journalHandle, g *Group) {
-		for _, err := range g.troubles() {
+		for _, err := range g.Troubles() {
 			errs = append(errs, fmt.Errorf("journal %d of %s: %w", h.number, name, err))
 		}
-		if why := g.stuck(); why != "" {
+		if why := g.Stuck(); why != "" {
 			errs = append(errs, fmt.Errorf("journal %d of %s has no leader and can elect none: %s", h.number, name, why))
 		}
 	})

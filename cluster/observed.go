@@ -102,7 +102,7 @@ func (s *source) Ends() (all []mirror.End) {
 		e := s.end(h, g, counted)
 		if o := s.n.observer; o != nil {
 			o.addKnown(h.key(), &e, now)
-		} else if node := g.leaderNode(); node < 0 {
+		} else if node := nodeID(g.LeaderAddress()); node < 0 {
 			e.Lag = s.n.unheard(g)
 		} else {
 			e.Leads = node == s.n.id
@@ -117,7 +117,7 @@ func (s *source) Ends() (all []mirror.End) {
 
 // unheard is for how long a replica that knows no leader has not heard of one.
 func (n *Node) unheard(g *Group) time.Duration {
-	at := g.raft.LastContact()
+	at := g.LastContact()
 	if at.Before(n.started) {
 		at = n.started
 	}
@@ -125,12 +125,12 @@ func (n *Node) unheard(g *Group) time.Duration {
 }
 
 func (s *source) end(h *journalHandle, g *Group, counted map[journalKey]countedTo) mirror.End {
-	at := g.journal.Visible().Position
+	at := g.Journal().Visible().Position
 	s.mu.Lock()
 	c, ok := s.records[h.key()]
 	s.mu.Unlock()
 	if !ok || c.position != at {
-		c = countedTo{at, g.journal.Records()}
+		c = countedTo{at, g.Journal().Records()}
 	}
 	counted[h.key()] = c
 	return mirror.End{Key: h.key().mirrored(), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
@@ -146,7 +146,7 @@ func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
 	if g == nil {
 		return nil, false
 	}
-	return g.journal, true
+	return g.Journal(), true
 }
 
 func (k journalKey) mirrored() mirror.Key { return mirror.Key{Stream: k.Stream, Journal: k.Journal} }

@@ -40,16 +40,16 @@ func (o *observer) mend(ctx context.Context) {
 			all, keys[g] = append(all, g), h.key()
 		})
 		for _, g := range all {
-			for _, d := range g.journal.Damages() {
+			for _, d := range g.Journal().Damages() {
 				what := fmt.Sprint(keys[g], d.Position)
 				if told.fresh("found "+what, "it is") {
-					g.care.figures.Damaged.Add(1)
+					o.n.figures.Damaged.Add(1)
 					o.logger.Error("bytes of a copy are not what was written: they are not served, and mended from an upstream", "damage", d.Error())
 				}
-				err := o.mendFrom(ctx, g.journal, keys[g], d)
+				err := o.mendFrom(ctx, g.Journal(), keys[g], d)
 				switch {
 				case err == nil:
-					g.care.figures.Mended.Add(1)
+					o.n.figures.Mended.Add(1)
 					delete(told, "found "+what)
 					delete(told, "left "+what)
 				case ctx.Err() == nil && told.fresh("left "+what, err.Error()):

@@ -141,7 +141,7 @@ func (o *observer) noteCaughtUp(all bool) bool {
 func (p *puller) addTo(m *MirrorStatus, g *Group, now time.Time) {
 	if g != nil {
 		m.LagBytes += max(0, int64(p.behind.known)-int64(p.has.Position))
-		m.LagRecords += max(0, p.behind.records-g.journal.Records())
+		m.LagRecords += max(0, p.behind.records-g.Journal().Records())
 	}
 	m.Lag = max(m.Lag, p.behind.lag(now))
 	if p.stopped != nil {

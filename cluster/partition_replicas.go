@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 )
@@ -33,7 +32,7 @@ func (p *Partition) InSync() []int32 {
 	if n.trans == nil {
 		return []int32{n.id}
 	}
-	if g := p.handle.opened(); g != nil && g.serves() {
+	if g := p.handle.opened(); g != nil && g.Serves() {
 		if l, err := n.live(p.stream); err == nil {
 			return n.inSync(l, p.handle, g)
 		}
@@ -51,8 +50,7 @@ func (p *Partition) Stuck() bool {
 	if g == nil {
 		return false
 	}
-	t, ok := g.o.Transport.(interface{ Busy() time.Duration })
-	return ok && t.Busy() > g.o.Timeout
+	return g.Busy() > g.Options().Timeout
 }
 
 // markerCall asks the leader of a partition to end a producer's transaction there.

@@ -2,13 +2,9 @@ package cluster
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -43,29 +39,11 @@ func PeekMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
 
 // peekSnapshot loads the newest good snapshot and returns the log entry that it stands for.
 func peekSnapshot(m *metadata.State, fsys vfs.FS, dir string) (index uint64, err error) {
-	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, "snapshots")}
-	names, err := fsys.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
+	meta, state, err := NewestSnapshot(fsys, dir)
+	if err != nil || meta == nil {
 		return 0, err
 	}
-	for _, name := range slices.Backward(names) {
-		id, ok := strings.CutSuffix(name, snapSuffix)
-		if !ok {
-			continue
-		}
-		meta, state, err := s.read(id)
-		if errors.Is(err, errBadSnapshot) || errors.Is(err, fs.ErrNotExist) {
-			continue // an older one is as good, with more of the log behind it
-		}
-		if err != nil {
-			return 0, err
-		}
-		return meta.Index, m.Restore(io.NopCloser(bytes.NewReader(state)))
-	}
-	return 0, nil
+	return meta.Index, m.Restore(io.NopCloser(bytes.NewReader(state)))
 }
 
 // JournalDirs returns where a data directory keeps the journals of a stream, in their order, and which partitions are in

@@ -177,11 +177,7 @@ func (r *recovery) recoverMeta(self int32) error {
 	}
 	o := storage.Options{FS: r.fsys, Logger: r.log, Commands: true, SegmentBytes: metaSegment}
 	match := func(j *storage.Journal) (LogEnd, error) {
-		snaps, err := openSnapshots(r.fsys, filepath.Join(dir, "snapshots"), r.log)
-		if err != nil {
-			return LogEnd{}, err
-		}
-		if err := snaps.matchLog(j); err != nil {
+		if err := MatchSnapshots(r.fsys, dir, j, r.log); err != nil {
 			return LogEnd{}, err
 		}
 		end, _, err := newestSnapshot(r.fsys, dir)

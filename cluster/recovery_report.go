@@ -168,23 +168,11 @@ func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*metadata.State, err
 
 // newestSnapshot returns where the newest good snapshot ends, and the configuration in it.
 func newestSnapshot(fsys vfs.FS, dir string) (end LogEnd, conf raft.Configuration, err error) {
-	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, "snapshots")}
-	names, err := fsys.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	meta, _, err := NewestSnapshot(fsys, dir)
+	if err != nil || meta == nil {
 		return end, conf, err
 	}
-	for _, name := range slices.Backward(names) {
-		id, ok := strings.CutSuffix(name, snapSuffix)
-		if !ok {
-			continue
-		}
-		if m, _, err := s.read(id); err == nil {
-			return LogEnd{Term: m.Term, Entry: m.Index}, m.Configuration, nil
-		} else if !errors.Is(err, errBadSnapshot) {
-			return end, conf, err
-		}
-	}
-	return end, conf, nil
+	return LogEnd{Term: meta.Term, Entry: meta.Index}, meta.Configuration, nil
 }
 
 // parseNoteName is the inverse of [journalHandle.noteName].
@@ -204,7 +192,7 @@ func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
 	}
-	if err := errors.Join(verdictOn(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
+	if err := errors.Join(Verdict(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
 		c.Damage = err.Error()
 	}
 	return c

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -39,11 +40,48 @@ type fileSnapshots struct {
 
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
 
-func openSnapshots(fsys vfs.FS, dir string, logger *slog.Logger) (*fileSnapshots, error) {
+// snapshotsDir is in the directory of a group of commands.
+const snapshotsDir = "snapshots"
+
+// openSnapshots opens those of a group, making their directory.
+func openSnapshots(fsys vfs.FS, group string, logger *slog.Logger) (*fileSnapshots, error) {
+	dir := filepath.Join(group, snapshotsDir)
 	if err := fsys.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the snapshot directory: %w", err)
 	}
 	return &fileSnapshots{fsys: fsys, dir: dir, logger: logger}, nil
+}
+
+// NewestSnapshot reads the newest good snapshot of the group of commands in a directory, without changing anything there;
+// meta is nil if there is none.
+func NewestSnapshot(fsys vfs.FS, dir string) (meta *raft.SnapshotMeta, state []byte, err error) {
+	s := &fileSnapshots{fsys: fsys, dir: filepath.Join(dir, snapshotsDir)}
+	names, err := fsys.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	for _, name := range slices.Backward(names) {
+		id, ok := strings.CutSuffix(name, snapSuffix)
+		if !ok {
+			continue
+		}
+		meta, state, err := s.read(id)
+		if errors.Is(err, errBadSnapshot) || errors.Is(err, fs.ErrNotExist) {
+			continue // an older one is as good, with more of the log behind it
+		}
+		return meta, state, err
+	}
+	return nil, nil, nil
+}
+
+// MatchSnapshots makes the log of the group of commands in a directory go on where its newest snapshot ends, as opening it
+// does.
+func MatchSnapshots(fsys vfs.FS, dir string, log *storage.Journal, logger *slog.Logger) error {
+	s, err := openSnapshots(fsys, dir, logger)
+	if err != nil {
+		return err
+	}
+	return s.matchLog(log)
 }
 
 // matchLog makes sure that the log goes on where the newest snapshot ends. If it begins behind it, a snapshot is missing
