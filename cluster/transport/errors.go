@@ -23,6 +23,9 @@ var (
 type RefusedError struct {
 	Address string
 	Reason  string
+	// Doubled says that another process is connected there as this node, Foreign that it is a node of another cluster. Nodes
+	// of older builds say neither.
+	Doubled, Foreign bool
 }
 
 func (e *RefusedError) Error() string {

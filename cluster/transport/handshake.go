@@ -31,11 +31,13 @@ type hello struct {
 	version       uint16
 	instance      uint64 // of the process, to tell two that have one id
 	cluster, node string
+	address       string // where the node is reached; empty: it does not say
 }
 
 func (h hello) frame() []byte {
 	b := append(make([]byte, headerBytes), h.lane)
 	b = putName(putName(putU64(putU16(b, h.version), h.instance), h.cluster), h.node)
+	b = putName(b, h.address)
 	header{length: uint32(len(b) - headerBytes), kind: kindHello}.put(b)
 	return b
 }
@@ -46,6 +48,9 @@ func parseHello(body []byte) (h hello, err error) {
 	var ok [2]bool
 	h.cluster, ok[0] = r.name()
 	h.node, ok[1] = r.name()
+	if ok[1] && h.version >= versionAddress {
+		h.address, ok[1] = r.name()
+	}
 	if !ok[0] || !ok[1] || len(r.b) > 0 && h.version <= version || (h.node == "" || h.lane >= lanes && h.lane != laneObserver) && h.lane != laneStranger {
 		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
 	}
@@ -53,16 +58,32 @@ func parseHello(body []byte) (h hello, err error) {
 }
 
 // welcome is the answer to a hello: which version both speak, and who this is.
-func welcome(h hello, node string) []byte {
+func welcome(h hello, node string, instance uint64) []byte {
 	b := putName(putU16(make([]byte, headerBytes), min(h.version, version)), node)
+	if h.version >= versionAddress {
+		b = putU64(b, instance)
+	}
 	header{length: uint32(len(b) - headerBytes), kind: kindWelcome}.put(b)
 	return b
 }
 
+// parseWelcome reads who welcomes; instance is 0 where its build does not say.
+func parseWelcome(body []byte) (node string, instance uint64, err error) {
+	r := bodyReader{body[2:]}
+	node, ok := r.name()
+	if !ok {
+		return "", 0, fmt.Errorf("%w: welcome is malformed", errProtocol)
+	}
+	if len(r.b) >= 8 {
+		instance = r.u64()
+	}
+	return node, instance, nil
+}
+
 // refusal is the other answer, with its reason.
-func refusal(reason string) []byte {
-	b := append(make([]byte, headerBytes), reason[:min(len(reason), maxErrorText)]...)
-	header{length: uint32(len(b) - headerBytes), kind: kindRefusal}.put(b)
+func refusal(o objection) []byte {
+	b := append(make([]byte, headerBytes), o.reason[:min(len(o.reason), maxErrorText)]...)
+	header{length: uint32(len(b) - headerBytes), kind: kindRefusal, flags: o.flags}.put(b)
 	return b
 }
 
@@ -87,38 +108,51 @@ func readBody(r io.Reader, h header) ([]byte, error) {
 	return body, err
 }
 
-// connect opens one connection to a peer and introduces this node.
-func (t *Transport) connect(ctx context.Context, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
+// connected is a connection that this node opened, and who is at its other end.
+type connected struct {
+	net.Conn
+	r        *bufio.Reader
+	node     string
+	instance uint64 // of the process there; 0: it does not say
+}
+
+// connect opens one connection and introduces this node to whoever is there, which has to be the peer with the given id
+// unless that is empty.
+func (t *Transport) connect(ctx context.Context, id, address string, lane uint8) (*connected, error) {
 	raw, err := t.o.Dial(ctx, address)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now()) })
-	conn, r, err := t.introduce(ctx, raw, id, address, lane)
+	c, err := t.introduce(ctx, raw, id, address, lane)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = conn.SetDeadline(time.Time{})
+		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
 		_ = raw.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return conn, r, nil
+	return c, nil
 }
 
-func (t *Transport) introduce(ctx context.Context, conn net.Conn, id, address string, lane uint8) (net.Conn, *bufio.Reader, error) {
-	conn, r, body, err := t.o.hail(ctx, conn, address, hello{lane: lane, version: version, instance: t.instance, cluster: t.o.Cluster, node: t.o.Node})
+func (t *Transport) introduce(ctx context.Context, raw net.Conn, id, address string, lane uint8) (*connected, error) {
+	conn, r, body, err := t.o.hail(ctx, raw, address, hello{
+		lane: lane, version: version, instance: t.instance, cluster: t.o.Cluster, node: t.o.Node, address: t.o.Advertise,
+	})
 	if err != nil {
-		return conn, nil, err
+		return nil, err
 	}
-	names := bodyReader{body[2:]}
-	node, ok := names.name()
-	if !ok || node != id {
-		return conn, nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, node, id)
+	c := &connected{Conn: conn, r: r}
+	if c.node, c.instance, err = parseWelcome(body); err != nil {
+		return nil, err
 	}
-	return conn, r, t.authenticate(node, conn)
+	if id != "" && c.node != id {
+		return nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, c.node, id)
+	}
+	return c, t.authenticate(c.node, conn)
 }
 
 // hail secures a connection that this side opened, says hello, and returns the welcome.
@@ -141,7 +175,7 @@ func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hel
 	r := bufio.NewReaderSize(conn, readBuffer)
 	got, body, err := readFrame(r, kindWelcome, kindRefusal)
 	if err == nil && got.kind == kindRefusal {
-		return conn, r, nil, &RefusedError{Address: address, Reason: string(body)}
+		return conn, r, nil, &RefusedError{Address: address, Reason: string(body), Doubled: got.flags&flagDoubled != 0, Foreign: got.flags&flagForeign != 0}
 	}
 	if err != nil {
 		return conn, r, nil, err
@@ -181,41 +215,45 @@ func (t *Transport) receive(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 	if err != nil {
 		return conn, nil, h, err
 	}
-	if reason := t.objection(h, conn); reason != "" {
-		_, _ = conn.Write(refusal(reason)) // it is turned away in any case
-		return conn, nil, h, fmt.Errorf("node %q: %s", h.node, reason)
+	if o := t.objection(h, conn); o.reason != "" {
+		_, _ = conn.Write(refusal(o)) // it is turned away in any case
+		return conn, nil, h, fmt.Errorf("node %q: %s", h.node, o.reason)
 	}
-	if _, err := conn.Write(welcome(h, t.o.Node)); err != nil {
+	if _, err := conn.Write(welcome(h, t.o.Node, t.instance)); err != nil {
 		return conn, nil, h, err
 	}
 	return conn, r, h, conn.SetDeadline(time.Time{})
 }
 
-// objection is why who said hello is not wanted, or "".
-func (t *Transport) objection(h hello, conn net.Conn) string {
+// objection is why who said hello is not wanted, for it to read and, in flags, to act on. The zero value is none.
+type objection struct {
+	reason string
+	flags  uint8
+}
+
+func (t *Transport) objection(h hello, conn net.Conn) objection {
 	switch {
 	case h.version < oldest:
-		return fmt.Sprintf("it speaks version %d of the protocol at most, this node %s: its build is too old for this cluster", h.version, spoken())
-	case h.lane == laneStranger:
-		if t.o.HandleStranger == nil {
-			return "this node takes nobody in"
-		}
-		return ""
+		return objection{reason: fmt.Sprintf("it speaks version %d of the protocol at most, this node %s: its build is too old for this cluster", h.version, spoken())}
+	case h.lane == laneStranger && t.o.HandleStranger == nil:
+		return objection{reason: "this node takes nobody in"}
+	case h.lane == laneStranger && h.node == "":
+		return objection{}
+	case h.lane == laneStranger && h.instance == t.instance:
+		return objection{} // this node greets itself
 	case h.lane == laneObserver && t.o.Observe == nil:
-		return "this node serves no observers"
+		return objection{reason: "this node serves no observers"}
 	case h.lane == laneObserver && observes(h.cluster, t.o.Cluster):
-		return ""
+		return objection{}
 	case h.cluster != t.o.Cluster:
-		return stranger(h.cluster, t.o.Cluster)
+		return objection{stranger(h.cluster, t.o.Cluster), flagForeign}
 	case h.node == t.o.Node:
-		return fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)
-	case t.doubled(h):
-		return fmt.Sprintf("another process is connected as node %q: two run on copies of one data directory, or this one was started before the end of the former was seen", h.node)
+		return objection{reason: fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)}
 	}
 	if err := t.authenticate(h.node, conn); err != nil {
-		return fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)
+		return objection{reason: fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)}
 	}
-	return ""
+	return t.doubled(h)
 }
 
 // spoken is which versions this build speaks, in words.

@@ -174,7 +174,7 @@ func FuzzPeer(f *testing.F) {
 		c, err := l.Accept() // it asks; its answer is anything
 		must(t, err)
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-		if _, err := io.CopyN(io.Discard, c, int64(len(hello(0, "test", "a")))); err != nil {
+		if _, err := io.CopyN(io.Discard, c, int64(len(hello(0, "test", "a"))+1)); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = c.Write(append(frame(2, 0, append([]byte{1, 0, 4}, "evil"...)), said...))

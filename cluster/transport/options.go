@@ -18,6 +18,9 @@ type Options struct {
 	Node string
 	// Listener accepts the peers' sessions. It belongs to the transport, which closes it.
 	Listener net.Listener
+	// Advertise is the address at which peers reach the Listener. They are told in each hello, and look there for a node that
+	// is not where they know it to be. Empty: they are not told.
+	Advertise string
 	// Dial opens a connection to a peer's address. By default it is that of net.Dialer, over TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// TLS, if given, is used on both sides of every connection. For mutual authentication it holds the certificate, the
@@ -55,6 +58,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("a node id of 1 to 255 bytes is needed")
 	case o.Listener == nil:
 		return o, errors.New("a listener is needed")
+	case len(o.Advertise) > maxName:
+		return o, errors.New("an address to advertise of at most 255 bytes is needed")
 	}
 	return o.defaults(), nil
 }

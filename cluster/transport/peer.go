@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,8 +31,11 @@ type peer struct {
 	remove context.CancelFunc
 
 	mu       sync.Mutex // guards all below
-	address  string
-	session  *session // nil: none
+	address  string     // where SetPeer says that it is
+	seen     string     // where it was seen last; see found
+	session  *session   // nil: none
+	told     string     // the refusal that was logged
+	doubled  time.Time  // since when it says that another process is this node; zero: it does not
 	dead     bool
 	sessions uint64
 	err      error
@@ -69,7 +71,7 @@ func (p *peer) move(address string) {
 	session := p.session
 	p.mu.Unlock()
 	p.look()
-	if session != nil {
+	if session != nil && session.address != address {
 		session.end(errors.New("the node has another address now"))
 	}
 }
@@ -113,26 +115,24 @@ func (p *peer) run() {
 	}
 }
 
-// dial makes a session.
-func (p *peer) dial() (*session, error) {
-	p.mu.Lock()
-	address := p.address
-	p.mu.Unlock()
+// dialAt makes a session to the peer at an address.
+func (p *peer) dialAt(address string) (*session, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.t.o.Timeout)
 	defer cancel()
-	s := &session{peer: p, ended: make(chan struct{}), calls: map[uint64]*call{}}
-	var conns [lanes]net.Conn
+	s := &session{peer: p, address: address, ended: make(chan struct{}), calls: map[uint64]*call{}}
+	var conns [lanes]*connected
 	for lane := range conns {
 		var err error
-		if conns[lane], s.readers[lane], err = p.t.connect(ctx, p.id, address, uint8(lane)); err != nil {
+		if conns[lane], err = p.t.connect(ctx, p.id, address, uint8(lane)); err != nil {
 			if lane > 0 {
 				_ = conns[0].Close()
 			}
 			return nil, err
 		}
+		s.readers[lane], s.instance = conns[lane].r, conns[lane].instance
 	}
-	s.control = newOutbox(conns[laneControl], p.t.o.Timeout, &p.t.stats)
-	s.bulk = newOutbox(conns[laneBulk], p.t.o.Timeout, &p.t.stats)
+	s.control = newOutbox(conns[laneControl].Conn, p.t.o.Timeout, &p.t.stats)
+	s.bulk = newOutbox(conns[laneBulk].Conn, p.t.o.Timeout, &p.t.stats)
 	s.pulses = newPulser(s.control, kindPulses, p.t.o.Window)
 	s.heard.Store(p.t.now())
 	return s, nil
@@ -141,6 +141,7 @@ func (p *peer) dial() (*session, error) {
 func (p *peer) up(s *session) {
 	p.mu.Lock()
 	p.session, p.err, p.dead = s, nil, false
+	p.told, p.doubled = "", time.Time{}
 	p.sessions++
 	first := p.sessions == 1
 	p.mu.Unlock()
@@ -151,18 +152,28 @@ func (p *peer) up(s *session) {
 }
 
 func (p *peer) down(err error) {
+	var refused *RefusedError
 	p.mu.Lock()
 	had := p.session != nil
-	changed := p.err == nil
 	p.session, p.err = nil, err
 	address := p.address
+	news := errors.As(err, &refused) && p.told != refused.Reason
+	if news {
+		p.told = refused.Reason
+	}
+	if refused == nil || !refused.Doubled {
+		p.doubled = time.Time{}
+	} else if p.doubled.IsZero() {
+		p.doubled = time.Now()
+	}
 	p.mu.Unlock()
 	if p.ctx.Err() != nil {
 		return
 	}
-	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused) && changed:
+	case news && refused.Doubled:
+		p.t.o.Logger.Warn("a node refuses this one for now", "node", p.id, "address", address, "error", err)
+	case news:
 		p.t.o.Logger.Error("a node refuses this one: their groups cannot talk", "node", p.id, "address", address, "error", err)
 	case had:
 		p.t.o.Logger.Warn("the connection to a node ended; connecting again", "node", p.id, "address", address, "error", err)
@@ -206,7 +217,13 @@ func (p *peer) alive() bool {
 func (p *peer) stats() PeerStats {
 	p.mu.Lock()
 	s := PeerStats{Address: p.address, Up: p.session != nil, Dead: p.dead, Sessions: p.sessions, Err: p.err}
+	if !p.doubled.IsZero() {
+		s.Doubled = time.Since(p.doubled)
+	}
 	session := p.session
+	if session != nil {
+		s.Address = session.address
+	}
 	p.mu.Unlock()
 	if heard := p.heard.Load(); heard > 0 {
 		s.Heard = p.t.at(heard)

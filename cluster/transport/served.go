@@ -26,6 +26,7 @@ var (
 type served struct {
 	t        *Transport
 	node     string
+	address  string          // where the node is reached; empty: it did not say
 	instance uint64          // of its process
 	heard    atomic.Int64    // the moment when the last bytes came on this connection
 	ctx      context.Context // ends with the connection
@@ -49,7 +50,7 @@ type partial struct {
 }
 
 func newServed(t *Transport, h hello, conn net.Conn) *served {
-	s := &served{t: t, node: h.node, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
+	s := &served{t: t, node: h.node, address: h.address, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
 	s.ctx, s.cancel = context.WithCancel(t.ctx)
 	s.heard.Store(t.now())
 	s.head = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(h.node), Addr: []byte(h.node)}

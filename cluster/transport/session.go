@@ -17,6 +17,8 @@ const queueTimes = 5
 // session is a node's way of asking a peer: two connections that it opened. If either ends, so does the session.
 type session struct {
 	peer          *peer
+	address       string // where the peer was reached
+	instance      uint64 // of its process; 0: it does not say
 	control, bulk *outbox
 	readers       [2]*bufio.Reader
 	pulses        *pulser

@@ -37,6 +37,7 @@ type Stats struct {
 
 // PeerStats describe the way to one peer.
 type PeerStats struct {
+	// Address is where it was reached, or is looked for.
 	Address string
 	Up      bool
 	// Dead says that the peer's process or machine was found to be gone.
@@ -49,6 +50,10 @@ type PeerStats struct {
 	Calls int
 	// Err is why the last session or the last try to make one ended.
 	Err error
+	// Doubled is for how long it has answered every try by saying that another process is connected as this node.
+	Doubled time.Duration
+	// Serves says that the peer has a connection to this node: it reaches it.
+	Serves bool
 }
 
 // Stats returns the transport's figures.
@@ -63,7 +68,9 @@ func (t *Transport) Stats() Stats {
 		HeldBytes: t.budget.used.Load(), Peers: map[string]PeerStats{},
 	}
 	for _, p := range t.peerList() {
-		s.Peers[p.id] = p.stats()
+		of := p.stats()
+		of.Serves = t.serves(p.id)
+		s.Peers[p.id] = of
 	}
 	return s
 }

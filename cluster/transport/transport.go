@@ -199,12 +199,14 @@ func (t *Transport) serve(raw net.Conn) {
 	}
 	switch h.lane {
 	case laneStranger:
+		t.met(h)
 		t.serveStrangers(conn, r)
 		return
 	case laneObserver:
 		t.serveObserver(conn, r, h)
 		return
 	}
+	t.met(h)
 	s := newServed(t, h, conn)
 	key := servedKey{h.node, h.lane}
 	t.mu.Lock()
@@ -228,14 +230,6 @@ func (t *Transport) serve(raw net.Conn) {
 		t.stats.broken.Add(1)
 		t.o.Logger.Error("a connection was ended: its node breaks the protocol", "node", h.node, "error", err)
 	}
-}
-
-// doubled says whether another process that calls itself the same is connected and alive.
-func (t *Transport) doubled(h hello) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.served[servedKey{h.node, h.lane}]
-	return s != nil && s.instance != h.instance && t.passed(s.heard.Load()) < 3*t.o.every()
 }
 
 // serves says whether there is a connection that a node opened.

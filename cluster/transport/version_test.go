@@ -43,9 +43,12 @@ func TestALaterBuildIsWelcome(t *testing.T) {
 	t.Parallel()
 	n := newPipes()
 	n.node(t, "a", transport.Options{})
-	kind, now := speaks(t, n, "a", 3)
-	if kind != 2 {
-		t.Fatalf("this build got a frame of kind %d: %s", kind, now)
+	if kind, body := speaks(t, n, "a", 3); kind != 2 || string(body) != "\x03\x00\x01a" {
+		t.Errorf("the build before got a frame of kind %d: %q", kind, body)
+	}
+	kind, now := speaks(t, n, "a", 4, 1, 'x')
+	if kind != 2 || len(now) != 4+8 {
+		t.Fatalf("this build got a frame of kind %d: %q", kind, now)
 	}
 	if kind, body := speaks(t, n, "a", 900, 1, 2, 3); kind != 2 || string(body) != string(now) {
 		t.Errorf("a later build got a frame of kind %d: %q, want %q", kind, body, now)
@@ -66,7 +69,7 @@ func TestAnUnknownVersionIsRefusedLoudly(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.ReadFull(c, make([]byte, len(hello(0, "test", "a"))))
+			_, _ = io.ReadFull(c, make([]byte, len(hello(0, "test", "a"))+1))
 			_, _ = c.Write(frame(2, 0, []byte{132, 3, 1, 'b'}))
 			_ = c.Close()
 		}

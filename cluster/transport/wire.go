@@ -12,7 +12,9 @@ const (
 	// version is the newest form of the frames that this build speaks, oldest the oldest. Two nodes speak the newest that both
 	// do, so that the nodes of a cluster can be upgraded one after the other: a build that speaks a new one goes on with those
 	// of its predecessors for a release.
-	version, oldest = 3, 3
+	version, oldest = 4, 3
+	// versionAddress is the first in which a hello says where its node is reached, and a welcome which process it is of.
+	versionAddress = 4
 
 	headerBytes = 16
 	maxName     = 255
@@ -33,9 +35,9 @@ const (
 type frameKind uint8
 
 const (
-	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node, each with its length u8 before it
-	kindWelcome                       // version u16 · node
-	kindRefusal                       // text
+	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node · from version 4 on address, each with its length u8 before it
+	kindWelcome                       // version u16 · node · from version 4 on instance u64
+	kindRefusal                       // text; flagDoubled, flagForeign
 	kindPulses                        // of a request each: sequence u64 · member 16 · term u64 · instance u64
 	kindAppend                        // member 16 · term u64 · previous index u64 · its term u64 · commit u64 · length of the frames u32 · frames
 	kindMore                          // more frames of an append
@@ -57,6 +59,12 @@ const (
 	flagTransfer  = 1 << iota // the vote is asked for by a leader's wish
 	flagSuccess               // the answer is yes
 	flagNoBackoff             // no need to wait before the next try
+)
+
+// Flags of refusals, which builds before version 4 don't give.
+const (
+	flagDoubled = 1 << iota // another process is connected as this node
+	flagForeign             // it belongs to another cluster
 )
 
 // status is how a request ended.
@@ -141,9 +149,9 @@ func parseHeader(b []byte) (header, error) {
 func (k frameKind) lengths() (low, high uint32) {
 	switch k {
 	case kindHello:
-		return helloBytes + 2, helloBytes + 2*(1+maxName)
+		return helloBytes + 2, helloBytes + 3*(1+maxName)
 	case kindWelcome:
-		return 2 + 1, 2 + 1 + maxName
+		return 2 + 1, 2 + 1 + maxName + 8
 	case kindRefusal:
 		return 0, maxErrorText
 	case kindPulses:
