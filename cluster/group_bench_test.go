@@ -8,12 +8,13 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // produce appends b.N batches from 64 producers that each wait for atOnce batches at a time, over 200 partitions.
 func produce(b *testing.B, g *cluster.Group, size, atOnce int) {
 	const producers = 64
-	data := record(string(bytes.Repeat([]byte("x"), size)))
+	data := storagetest.Batch(string(bytes.Repeat([]byte("x"), size)))
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	b.ResetTimer()

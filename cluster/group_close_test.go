@@ -9,6 +9,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // A leader that is heard by all, and whose appends no other member stores, closes all the same: what comes of them is
@@ -34,7 +35,7 @@ func TestALeaderWhoseAppendsNobodyStoresCloses(t *testing.T) {
 	}
 	before := last()
 	answer := make(chan error, 1)
-	b := &storage.Batch{Data: record("nobody stores it")}
+	b := &storage.Batch{Data: storagetest.Batch("nobody stores it")}
 	must(t, m.groups[lead].Append(context.Background(), []*storage.Batch{b}, func(err error) { answer <- err }))
 	m.until("the append to be on its way", func() bool { return last() > before })
 	closed := make(chan error, 1)

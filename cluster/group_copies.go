@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -51,7 +51,7 @@ type answeredLink struct {
 // Answer answers a question of another copy of the journal.
 func (g *Group) Answer(question []byte) ([]byte, error) {
 	var q copyQuestion
-	if err := metadata.DecodeStrict(question, &q); err != nil {
+	if err := strictjson.Decode(question, &q); err != nil {
 		return nil, err
 	}
 	a := copyAnswer{}
@@ -117,7 +117,7 @@ func ask(ctx context.Context, c Copies, node string, q copyQuestion) (a copyAnsw
 	if err != nil {
 		return a, err
 	}
-	return a, metadata.DecodeStrict(answered, &a)
+	return a, strictjson.Decode(answered, &a)
 }
 
 // fetch gets bytes of the log from the copy on a node, and says whether they are committed there.

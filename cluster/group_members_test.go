@@ -14,6 +14,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // testGroup is the group that the members of a test are of.
@@ -293,7 +294,7 @@ func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
 	var lost sync.WaitGroup
 	for range 8 {
 		lost.Add(1)
-		b := &storage.Batch{Data: record(large)}
+		b := &storage.Batch{Data: storagetest.Batch(large)}
 		must(t, m.groups[old].Append(context.Background(), []*storage.Batch{b}, func(error) { lost.Done() }))
 	}
 	lost.Wait()

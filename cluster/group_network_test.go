@@ -15,7 +15,9 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // others are the members but for one.
@@ -113,7 +115,7 @@ func TestAppendsSurviveCutConnections(t *testing.T) {
 	l := m.load(6)
 	for i := range 8 {
 		id := []string{"a", "b", "c"}[i%3]
-		m.net.each(id, (*wire).cut)
+		m.net.each(id, (*cable.Cable).Cut)
 		l.wantMore(30)
 	}
 	l.finish()
@@ -127,8 +129,8 @@ func TestAOneWayPartitionIsSurvived(t *testing.T) {
 	l := m.load(3)
 	l.wantMore(20)
 	for _, other := range m.others(old) { // what others say does not reach the leader, what it says reaches them
-		m.net.wire(other, old).swallow(true, false)
-		m.net.wire(old, other).swallow(false, true)
+		m.net.wire(other, old).Swallow(true, false)
+		m.net.wire(old, other).Swallow(false, true)
 	}
 	m.leader(old)
 	l.wantMore(20)
@@ -143,11 +145,11 @@ func TestASlowFollowerDoesNotWedge(t *testing.T) {
 	m := startPatient(t, 4*time.Second, storage.Options{}, "a", "b", "c")
 	leader := m.leader("")
 	slow := m.others(leader)[0]
-	m.net.wire(leader, slow).slow(2*time.Millisecond, 2<<20)
+	m.net.wire(leader, slow).Slow(2*time.Millisecond, 2<<20)
 	large := bytes.Repeat([]byte("x"), 100<<10)
 	began := time.Now()
 	for i := range 200 { // 20 MB, which the slow wire needs 10 s for
-		b := &storage.Batch{Partition: uint32(i % 3), Data: record(string(large))}
+		b := &storage.Batch{Partition: uint32(i % 3), Data: storagetest.Batch(string(large))}
 		must(t, m.groups[leader].AppendWait(context.Background(), []*storage.Batch{b}))
 	}
 	took := time.Since(began)
@@ -155,7 +157,7 @@ func TestASlowFollowerDoesNotWedge(t *testing.T) {
 	if took > 8*time.Second || last(slow) == last(leader) {
 		t.Errorf("appends took %v, the slow follower has %d of %d entries; want it to lag and nobody to wait", took, last(slow), last(leader))
 	}
-	m.net.wire(leader, slow).slow(0, 0)
+	m.net.wire(leader, slow).Slow(0, 0)
 	m.wantEqual()
 	if got := m.leader(""); got != leader {
 		t.Errorf("%s leads, %s did", got, leader)
@@ -170,7 +172,7 @@ func TestTheLargestBatchIsReplicated(t *testing.T) {
 	large := string(bytes.Repeat([]byte("large"), (storage.MaxBatchBytes-200)/5))
 	for i := range 3 {
 		m.append(leader, 3, fmt.Sprint("small", i))
-		b := &storage.Batch{Data: record(large)}
+		b := &storage.Batch{Data: storagetest.Batch(large)}
 		must(t, m.groups[leader].AppendWait(context.Background(), []*storage.Batch{b}))
 	}
 	m.wantEqual()
@@ -186,7 +188,7 @@ func TestARestartedFollowerCatchesUp(t *testing.T) {
 	m.stop(away)
 	large := string(bytes.Repeat([]byte("y"), 300<<10))
 	for range 100 {
-		b := &storage.Batch{Partition: 1, Data: record(large)}
+		b := &storage.Batch{Partition: 1, Data: storagetest.Batch(large)}
 		must(t, m.groups[leader].AppendWait(context.Background(), []*storage.Batch{b}))
 	}
 	m.start(away, nil)

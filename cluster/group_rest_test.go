@@ -2,13 +2,12 @@ package cluster
 
 import (
 	"context"
-	"encoding/binary"
-	"hash/crc32"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // openResting opens a group of one that is not looked after by itself.
@@ -39,7 +38,7 @@ func TestAQueueThatIsNotUsedRests(t *testing.T) {
 		t.Error("it moves before anything was appended")
 	}
 	for round := range int64(3) {
-		b := &storage.Batch{Data: restBatch()}
+		b := &storage.Batch{Data: storagetest.Batch("")}
 		if err := g.AppendWait(t.Context(), []*storage.Batch{b}); err != nil || b.Err != nil || b.Offset != round {
 			t.Fatalf("append %d: %v, %v, at %d", round, err, b.Err, b.Offset)
 		}
@@ -79,7 +78,7 @@ func TestAppendsAreAnsweredInOrderWhileTheQueueRests(t *testing.T) {
 			var answered sync.WaitGroup
 			for i := range 200 {
 				answered.Add(1)
-				err := g.Append(context.Background(), []*storage.Batch{{Partition: p, Data: restBatch()}}, func(err error) {
+				err := g.Append(context.Background(), []*storage.Batch{{Partition: p, Data: storagetest.Batch("")}}, func(err error) {
 					defer answered.Done()
 					mu.Lock()
 					defer mu.Unlock()
@@ -111,18 +110,4 @@ func TestAppendsAreAnsweredInOrderWhileTheQueueRests(t *testing.T) {
 	all.Wait()
 	close(stop)
 	resting.Wait()
-}
-
-// restBatch is a batch of one record without a value.
-func restBatch() []byte {
-	b := append(make([]byte, 61), 12, 0, 0, 0, 1, 0, 0)
-	be := binary.BigEndian
-	be.PutUint32(b[8:], uint32(len(b)-12))
-	b[16] = 2
-	for i := 43; i < 57; i++ {
-		b[i] = 0xff // no producer id
-	}
-	be.PutUint32(b[57:], 1)
-	be.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
-	return b
 }

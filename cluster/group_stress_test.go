@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // Everything at once on one group: writers, readers that check what they get, searches by time, trims, retention,
@@ -129,7 +130,7 @@ func TestAFullQueueCanBeGivenUp(t *testing.T) {
 	cancel()
 	var stored, refused int
 	for range 100 {
-		b := &storage.Batch{Data: record("x")}
+		b := &storage.Batch{Data: storagetest.Batch("x")}
 		result := make(chan error, 1)
 		switch err := g.Append(ctx, []*storage.Batch{b}, func(err error) { result <- err }); {
 		case err == nil:

@@ -19,25 +19,8 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
-
-// record makes a batch of one record with an uncompressed value.
-func record(value string) []byte {
-	r := []byte{0, 0, 0, 1}
-	r = binary.AppendVarint(r, int64(len(value)))
-	r = append(append(r, value...), 0)
-	b := binary.AppendVarint(make([]byte, 61), int64(len(r)))
-	b = append(b, r...)
-	be := binary.BigEndian
-	be.PutUint32(b[8:], uint32(len(b)-12))
-	b[16] = 2
-	for i := 43; i < 57; i++ {
-		b[i] = 0xff // no producer id
-	}
-	be.PutUint32(b[57:], 1)
-	be.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
-	return b
-}
 
 func openGroup(t testing.TB, o cluster.GroupOptions) *cluster.Group {
 	t.Helper()
@@ -51,7 +34,7 @@ func openGroup(t testing.TB, o cluster.GroupOptions) *cluster.Group {
 
 // put appends one record and returns its offset.
 func put(g *cluster.Group, partition uint32, value string) (int64, error) {
-	b := &storage.Batch{Partition: partition, Data: record(value)}
+	b := &storage.Batch{Partition: partition, Data: storagetest.Batch(value)}
 	if err := g.AppendWait(context.Background(), []*storage.Batch{b}); err != nil {
 		return 0, err
 	}
@@ -107,13 +90,6 @@ func copyFiles(t testing.TB, from string) string {
 		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
 	}))
 	return to
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAGroupOfOneServesAtOnce(t *testing.T) {
@@ -331,8 +307,8 @@ func TestAFailedWriteOrSyncEndsTheGroup(t *testing.T) {
 func TestALargeBatchGetsAnEntryOfItsOwn(t *testing.T) {
 	t.Parallel()
 	g := openGroup(t, cluster.GroupOptions{Dir: t.TempDir(), Journal: storage.Options{SegmentBytes: 1 << 20}, QueueBytes: 1 << 20})
-	large := record(string(bytes.Repeat([]byte("x"), storage.MaxBatchBytes-100)))
-	batches := []*storage.Batch{{Data: record("a")}, {Data: large}, {Data: record("b")}, {Data: large[:50]}, {Data: make([]byte, storage.MaxBatchBytes+1)}}
+	large := storagetest.Batch(string(bytes.Repeat([]byte("x"), storage.MaxBatchBytes-100)))
+	batches := []*storage.Batch{{Data: storagetest.Batch("a")}, {Data: large}, {Data: storagetest.Batch("b")}, {Data: large[:50]}, {Data: make([]byte, storage.MaxBatchBytes+1)}}
 	must(t, g.AppendWait(context.Background(), batches))
 	for i, b := range batches[:3] {
 		if b.Err != nil || b.Offset != int64(i) {
@@ -355,7 +331,7 @@ func TestAppendsFromManyKeepTheirOrder(t *testing.T) {
 		done.Go(func() {
 			var waiting sync.WaitGroup
 			for i := range 200 {
-				b := &storage.Batch{Partition: w, Data: record(fmt.Sprint(i))}
+				b := &storage.Batch{Partition: w, Data: storagetest.Batch(fmt.Sprint(i))}
 				waiting.Add(1)
 				err := g.Append(context.Background(), []*storage.Batch{b}, func(err error) {
 					if err != nil || b.Err != nil || b.Offset != int64(i) {
@@ -374,7 +350,7 @@ func TestAppendsFromManyKeepTheirOrder(t *testing.T) {
 	done.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	err := g.Append(ctx, []*storage.Batch{{Data: record("x")}}, func(error) {})
+	err := g.Append(ctx, []*storage.Batch{{Data: storagetest.Batch("x")}}, func(error) {})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled append: %v", err)
 	}
@@ -408,7 +384,7 @@ func TestManyIdleGroupsAreCheap(t *testing.T) {
 
 // idempotent is a batch of one record of a producer.
 func idempotent(producer int64, sequence int32) []byte {
-	b := record("from a producer")
+	b := storagetest.Batch("from a producer")
 	be := binary.BigEndian
 	be.PutUint64(b[43:], uint64(producer))
 	be.PutUint16(b[51:], 0)

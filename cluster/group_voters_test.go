@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // A group that shrinks to one member while it is used shows nothing from then on that this one could lose, and everything
@@ -17,7 +18,7 @@ func TestAGroupShrunkToOneShowsOnlyWhatIsFlushed(t *testing.T) {
 	end := func() int64 { _, end := g.Journal().Bounds(0); return end }
 	put := func() int64 {
 		t.Helper()
-		b := &storage.Batch{Data: record("x")}
+		b := &storage.Batch{Data: storagetest.Batch("x")}
 		must(t, g.AppendWait(t.Context(), []*storage.Batch{b}))
 		return b.Offset + 1
 	}

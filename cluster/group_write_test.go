@@ -10,6 +10,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // What arrives while the disk is busy is written at once when it is free again: few writes, large ones, and as few
@@ -35,7 +36,7 @@ func TestWhatWaitsForTheDiskIsWrittenAtOnce(t *testing.T) {
 	var answered sync.WaitGroup
 	add := func() {
 		answered.Add(1)
-		must(t, g.Append(context.Background(), []*storage.Batch{{Data: record(value)}}, func(err error) {
+		must(t, g.Append(context.Background(), []*storage.Batch{{Data: storagetest.Batch(value)}}, func(err error) {
 			if err != nil {
 				t.Error(err)
 			}

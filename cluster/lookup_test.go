@@ -11,13 +11,14 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // keyedRecord is a batch of one record with a key.
 func keyedRecord(key, value string) []byte {
 	r := append(binary.AppendVarint([]byte{0, 0, 0}, int64(len(key))), key...)
 	r = append(append(binary.AppendVarint(r, int64(len(value))), value...), 0)
-	b := append(record("")[:61], binary.AppendVarint(nil, int64(len(r)))...)
+	b := append(storagetest.Batch("")[:61], binary.AppendVarint(nil, int64(len(r)))...)
 	b = append(b, r...)
 	binary.BigEndian.PutUint32(b[8:], uint32(len(b)-12))
 	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))

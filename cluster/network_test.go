@@ -2,11 +2,10 @@ package cluster_test
 
 import (
 	"net"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/cable"
 )
 
 // network is the loopback interface with a wire from each node to each other that a test can cut, slow down, or make
@@ -15,7 +14,7 @@ type network struct {
 	t      testing.TB
 	o      transport.Options // for all nodes
 	places map[string]*place
-	wires  map[[2]string]*wire // from the node that connects to the one that listens
+	wires  map[[2]string]*cable.Cable // from the node that connects to the one that listens
 }
 
 // place is where a node listens, over its restarts.
@@ -26,7 +25,7 @@ type place struct {
 
 func newNetwork(t testing.TB, o transport.Options) *network {
 	o.Cluster = "test"
-	n := &network{t: t, o: o, places: map[string]*place{}, wires: map[[2]string]*wire{}}
+	n := &network{t: t, o: o, places: map[string]*place{}, wires: map[[2]string]*cable.Cable{}}
 	t.Cleanup(func() {
 		for id := range n.places {
 			n.stop(id)
@@ -60,8 +59,8 @@ func (n *network) start(id string) *transport.Transport {
 		if other == id {
 			continue
 		}
-		p.trans.SetPeer(other, n.wire(id, other).open())
-		there := n.wire(other, id).open()
+		p.trans.SetPeer(other, n.wire(id, other).Open())
+		there := n.wire(other, id).Open()
 		if t := n.places[other].trans; t != nil {
 			t.SetPeer(id, there)
 		}
@@ -74,7 +73,7 @@ func (n *network) stop(id string) {
 	n.t.Helper()
 	for key, w := range n.wires {
 		if key[0] == id || key[1] == id {
-			w.close()
+			w.Close()
 		}
 	}
 	if p := n.places[id]; p.trans != nil {
@@ -86,16 +85,16 @@ func (n *network) stop(id string) {
 }
 
 // wire returns the wire on which from connects to to.
-func (n *network) wire(from, to string) *wire {
+func (n *network) wire(from, to string) *cable.Cable {
 	key := [2]string{from, to}
 	if n.wires[key] == nil {
-		n.wires[key] = &wire{t: n.t, target: n.places[to].address, listening: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+		n.wires[key] = cable.New(n.t, n.places[to].address)
 	}
 	return n.wires[key]
 }
 
 // each calls f for the wires between a node and the others.
-func (n *network) each(id string, f func(*wire)) {
+func (n *network) each(id string, f func(*cable.Cable)) {
 	for key, w := range n.wires {
 		if key[0] == id || key[1] == id {
 			f(w)
@@ -104,132 +103,5 @@ func (n *network) each(id string, f func(*wire)) {
 }
 
 // isolate loses whatever is sent from and to a node, as a pulled cable does; rejoin mends it.
-func (n *network) isolate(id string) { n.each(id, func(w *wire) { w.swallow(true, true) }) }
-func (n *network) rejoin(id string)  { n.each(id, func(w *wire) { w.swallow(false, false) }) }
-
-// wire forwards connections.
-type wire struct {
-	t      testing.TB
-	target string
-
-	mu        sync.Mutex // guards all below
-	listening string
-	listener  net.Listener
-	conns     map[net.Conn]bool
-	lost      [2]bool // what is sent to the target, what comes back
-	delay     time.Duration
-	perSecond int // bytes; 0: as fast as it goes
-	running   sync.WaitGroup
-}
-
-// open makes the wire's end accept, and returns its address.
-func (w *wire) open() string {
-	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.listener == nil {
-		w.listener = listen(w.t, w.listening)
-		w.listening = w.listener.Addr().String()
-		l := w.listener
-		w.running.Go(func() { w.accept(l) })
-	}
-	return w.listening
-}
-
-// close refuses connections and ends those there are.
-func (w *wire) close() {
-	w.mu.Lock()
-	l := w.listener
-	w.listener = nil
-	w.mu.Unlock()
-	if l != nil {
-		_ = l.Close()
-	}
-	w.cut()
-	w.running.Wait()
-}
-
-// cut ends all connections; new ones can be made.
-func (w *wire) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.conns {
-		_ = c.Close()
-	}
-}
-
-func (w *wire) swallow(to, from bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lost = [2]bool{to, from}
-}
-
-func (w *wire) slow(delay time.Duration, perSecond int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.delay, w.perSecond = delay, perSecond
-}
-
-func (w *wire) accept(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		w.running.Go(func() { w.forward(c) })
-	}
-}
-
-func (w *wire) forward(c net.Conn) {
-	target, err := net.DialTimeout("tcp", w.target, 5*time.Second)
-	if err != nil {
-		_ = c.Close()
-		return
-	}
-	w.mu.Lock()
-	w.conns[c], w.conns[target] = true, true
-	w.mu.Unlock()
-	var both sync.WaitGroup
-	for direction, ends := range [2][2]net.Conn{{target, c}, {c, target}} {
-		both.Go(func() {
-			w.pump(ends[0], ends[1], direction)
-			_ = c.Close()
-			_ = target.Close()
-		})
-	}
-	both.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, c)
-	delete(w.conns, target)
-}
-
-// pump copies until an end is closed. What is lost is lost for good: a connection that lost bytes is never mended.
-func (w *wire) pump(to, from net.Conn, direction int) {
-	buf := make([]byte, 64<<10)
-	gap := false
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		w.mu.Lock()
-		lost, wait := w.lost[direction], w.delay
-		if w.perSecond > 0 {
-			wait += time.Duration(n) * time.Second / time.Duration(w.perSecond)
-		}
-		w.mu.Unlock()
-		if gap && !lost {
-			return
-		}
-		if gap = gap || lost; lost {
-			continue
-		}
-		if wait > 0 {
-			time.Sleep(wait) // it is the wire that is slow
-		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
+func (n *network) isolate(id string) { n.each(id, func(w *cable.Cable) { w.Swallow(true, true) }) }
+func (n *network) rejoin(id string)  { n.each(id, func(w *cable.Cable) { w.Swallow(false, false) }) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // The kinds of calls between nodes. They keep their numbers.
@@ -88,7 +89,7 @@ func (n *Node) callNode(ctx context.Context, node int32, kind uint8, body []byte
 		return fmt.Errorf("asking node %d: %w", node, err)
 	}
 	var a callAnswer
-	if err := metadata.DecodeStrict(b, &a); err != nil {
+	if err := strictjson.Decode(b, &a); err != nil {
 		return fmt.Errorf("reading the answer of node %d: %w", node, err)
 	}
 	if a.Error != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // Whoever hears of an append may ask about its partition, also while the node closes, which waits for appends.
@@ -18,7 +19,7 @@ func TestAnAppendThatEndsWhileTheNodeClosesMayAskAboutItsPartition(t *testing.T)
 		t.Fatal(err)
 	}
 	heard, closed := make(chan struct{}), make(chan error, 1)
-	must(t, p.Append(t.Context(), record("x"), func(cluster.Appended) {
+	must(t, p.Append(t.Context(), storagetest.Batch("x"), func(cluster.Appended) {
 		close(heard)
 		for {
 			p.LeaderEpoch()

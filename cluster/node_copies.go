@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // copyCall is a question from one copy of a journal to another.
@@ -47,7 +48,7 @@ func (c nodeCopies) Ask(ctx context.Context, node string, question []byte) ([]by
 		return nil, fmt.Errorf("asking node %s: %w", node, err)
 	}
 	var a callAnswer
-	if err := metadata.DecodeStrict(b, &a); err != nil {
+	if err := strictjson.Decode(b, &a); err != nil {
 		return nil, fmt.Errorf("reading the answer of node %s: %w", node, err)
 	}
 	if a.Error != nil {
@@ -59,7 +60,7 @@ func (c nodeCopies) Ask(ctx context.Context, node string, question []byte) ([]by
 // answerCopy answers another node's copy of a journal.
 func (n *Node) answerCopy(body []byte) (json.RawMessage, error) {
 	var c copyCall
-	if err := metadata.DecodeStrict(body, &c); err != nil {
+	if err := strictjson.Decode(body, &c); err != nil {
 		return nil, err
 	}
 	s, ok := n.meta.StreamByID(c.Stream)

@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // told is what a node logged.
@@ -149,7 +150,7 @@ func TestAStalledDiskIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := make(chan cluster.Appended, 1)
-	if err := p.Append(context.Background(), record("stuck"), func(a cluster.Appended) { answers <- a }); err != nil {
+	if err := p.Append(context.Background(), storagetest.Batch("stuck"), func(a cluster.Appended) { answers <- a }); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "telling", func() error {

@@ -12,7 +12,7 @@ import (
 	"path"
 	"sync"
 
-	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -84,12 +84,12 @@ func openNodeFile(fsys vfs.FS, dir string) (f *nodeFile, found bool, err error) 
 		return nil, false, fmt.Errorf("reading %s: %w", f.path, err)
 	}
 	var sealed sealedIdentity
-	err = metadata.DecodeStrict(b, &sealed)
+	err = strictjson.Decode(b, &sealed)
 	if err == nil && sealed.CRC != sumOf(sealed.Node) {
 		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Node))
 	}
 	if err == nil {
-		err = metadata.DecodeStrict(sealed.Node, &f.now)
+		err = strictjson.Decode(sealed.Node, &f.now)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%s is damaged: %w; it says which node this directory belongs to: restore it, or take the node out of the cluster and join with an empty directory", f.path, err)

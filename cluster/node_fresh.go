@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -88,7 +89,7 @@ func (n *Node) freshHere(h *journalHandle) (a freshAnswer, err error) {
 // answerFresh answers another node that wants to read strongly.
 func (n *Node) answerFresh(body []byte) (a freshAnswer, err error) {
 	var k journalKey
-	if err := metadata.DecodeStrict(body, &k); err != nil {
+	if err := strictjson.Decode(body, &k); err != nil {
 		return a, err
 	}
 	h, err := n.handleOf(k)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // joinPatience is how long a node that is to join waits for one that lets it in.
@@ -187,7 +188,7 @@ func addresses(members []metadata.Member, but int32) map[int32]string {
 // takeIn answers a node that asks to join.
 func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 	var c metadata.JoinCluster
-	if err := metadata.DecodeStrict(body, &c); err != nil {
+	if err := strictjson.Decode(body, &c); err != nil {
 		return nil, fmt.Errorf("reading the request to join: %w", err)
 	}
 	if c.Token == "" || c.Address == "" {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // journalKey names a journal.
@@ -42,7 +43,7 @@ type leadTable struct {
 // heard takes over what a node says.
 func (t *leadTable) heard(from string, body []byte) error {
 	var c leadsCall
-	if err := metadata.DecodeStrict(body, &c); err != nil {
+	if err := strictjson.Decode(body, &c); err != nil {
 		return err
 	}
 	id, err := strconv.ParseInt(from, 10, 32)

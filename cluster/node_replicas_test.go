@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // replicated starts nodes with a stream that all have.
@@ -27,7 +28,7 @@ func fill(c *clustertest.Cluster, stream, tag string, n int) (offsets map[int64]
 	offsets = map[int64]string{}
 	for i := range n {
 		value := fmt.Sprint(tag, i)
-		offsets[c.Append(stream, 0, func() []byte { return record(value) })] = value
+		offsets[c.Append(stream, 0, func() []byte { return storagetest.Batch(value) })] = value
 	}
 	return offsets
 }
@@ -54,7 +55,7 @@ func wantReplica(t *testing.T, c *clustertest.Cluster, place int, stream string,
 			}
 			got := slices.Concat(f.Pieces...)
 			f.Release()
-			if want := record(value); !sameRecord(got, want) {
+			if want := storagetest.Batch(value); !sameRecord(got, want) {
 				t.Fatalf("node %d has something else than %q at offset %d", place, value, offset)
 			}
 		}

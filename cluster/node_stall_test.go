@@ -7,6 +7,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/vfs"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // A leader whose disk does not answer steps aside: another one takes over, and what was appended meanwhile stays when the
@@ -33,7 +34,7 @@ func TestAStalledLeaderStepsAside(t *testing.T) {
 	p, err := c.Node(was).Partition("s", 0)
 	must(t, err)
 	stuck := make(chan cluster.Appended, 1)
-	must(t, p.Append(context.Background(), record("stuck"), func(a cluster.Appended) { stuck <- a }))
+	must(t, p.Append(context.Background(), storagetest.Batch("stuck"), func(a cluster.Appended) { stuck <- a }))
 	<-stalled
 	c.Until("another node to lead", func() bool {
 		for i, n := range c.Nodes() {
@@ -84,7 +85,7 @@ func tryAppend(n *cluster.Node, value string) (a cluster.Appended, err error) {
 		return a, err
 	}
 	done := make(chan cluster.Appended, 1)
-	if err := p.Append(context.Background(), record(value), func(a cluster.Appended) { done <- a }); err != nil {
+	if err := p.Append(context.Background(), storagetest.Batch(value), func(a cluster.Appended) { done <- a }); err != nil {
 		return a, err
 	}
 	return <-done, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // openNode opens a node in dir; it is closed at the end of the test.
@@ -50,7 +51,7 @@ func appendTo(t *testing.T, n *cluster.Node, stream string, partition int32, val
 		t.Fatal(err)
 	}
 	done := make(chan cluster.Appended, 1)
-	if err := p.Append(t.Context(), record(value), func(a cluster.Appended) { done <- a }); err != nil {
+	if err := p.Append(t.Context(), storagetest.Batch(value), func(a cluster.Appended) { done <- a }); err != nil {
 		return cluster.Appended{Err: err}
 	}
 	return <-done
@@ -152,7 +153,7 @@ func TestStreamCreatedAgainIsANewOne(t *testing.T) {
 	}
 	eventually(t, "ending appends to the old one", func() error {
 		done := make(chan cluster.Appended, 1)
-		if err := kept.Append(t.Context(), record("late"), func(a cluster.Appended) { done <- a }); err != nil {
+		if err := kept.Append(t.Context(), storagetest.Batch("late"), func(a cluster.Appended) { done <- a }); err != nil {
 			return nil
 		}
 		if a := <-done; a.Err != nil {

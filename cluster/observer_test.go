@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
+	"github.com/daybook-data/daybook/storage/storagetest"
 )
 
 // observe starts an observer of some addresses that others can observe in turn, and returns it with its own address.
@@ -56,7 +57,7 @@ func wantCopy(t *testing.T, c *clustertest.Cluster, n *cluster.Node, stream stri
 			}
 			got := slices.Concat(f.Pieces...)
 			f.Release()
-			if want := record(value); !sameRecord(got, want) {
+			if want := storagetest.Batch(value); !sameRecord(got, want) {
 				t.Fatalf("observer %d has something else than %q at offset %d", n.ID(), value, offset)
 			}
 		}
@@ -153,7 +154,7 @@ func TestAnObserverOnlyReads(t *testing.T) {
 	_, create := n.CreateStream(ctx, metadata.NewStream{Name: "other"})
 	_, trim := p.DeleteBefore(1)
 	for what, err := range map[string]error{
-		"an append":    p.Append(ctx, record("x"), func(cluster.Appended) { t.Error("it was answered") }),
+		"an append":    p.Append(ctx, storagetest.Batch("x"), func(cluster.Appended) { t.Error("it was answered") }),
 		"a marker":     p.AppendMarker(ctx, 1, 0, true, func(cluster.Appended) { t.Error("it was answered") }),
 		"a new stream": create,
 		"a trim":       trim,

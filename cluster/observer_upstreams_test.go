@@ -2,22 +2,22 @@ package cluster_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
 )
 
 // wireTo is a wire to an address that can be cut.
-func wireTo(t *testing.T, address string) *wire {
+func wireTo(t *testing.T, address string) *cable.Cable {
 	t.Helper()
-	w := &wire{t: t, target: address, listening: "127.0.0.1:0", conns: map[net.Conn]bool{}}
-	w.open()
-	t.Cleanup(w.close)
+	w := cable.New(t, address)
+	w.Open()
+	t.Cleanup(w.Close)
 	return w
 }
 
@@ -27,7 +27,7 @@ func TestAnObserverLeavesWhoIsSilentOrGone(t *testing.T) {
 	t.Parallel()
 	c, _ := replicated(t, 3, "s")
 	first, second := wireTo(t, c.Address(0)), wireTo(t, c.Address(1))
-	n, _ := observe(t, []string{first.open(), second.open()})
+	n, _ := observe(t, []string{first.Open(), second.Open()})
 	acked := fill(c, "s", "a", 5)
 	wantCopy(t, c, n, "s", acked)
 	from := func() (used string) {
@@ -39,22 +39,22 @@ func TestAnObserverLeavesWhoIsSilentOrGone(t *testing.T) {
 		}
 		return used
 	}
-	for round, silence := range []func(w *wire){
-		func(w *wire) { w.swallow(true, true) },
-		func(w *wire) { w.close() },
+	for round, silence := range []func(w *cable.Cable){
+		func(w *cable.Cable) { w.Swallow(true, true) },
+		func(w *cable.Cable) { w.Close() },
 	} {
-		c.Until("a given upstream to be used", func() bool { used := from(); return used == first.open() || used == second.open() })
+		c.Until("a given upstream to be used", func() bool { used := from(); return used == first.Open() || used == second.Open() })
 		silence(first)
 		for offset, value := range fill(c, "s", fmt.Sprint("round ", round, " "), 5) {
 			acked[offset] = value
 		}
 		wantCopy(t, c, n, "s", acked)
-		c.Until("the other given upstream to be used", func() bool { return from() == second.open() })
-		first.swallow(false, false)
-		first.open()
+		c.Until("the other given upstream to be used", func() bool { return from() == second.Open() })
+		first.Swallow(false, false)
+		first.Open()
 	}
-	first.close()
-	second.swallow(true, true)
+	first.Close()
+	second.Swallow(true, true)
 	for offset, value := range fill(c, "s", "last ", 5) {
 		acked[offset] = value
 	}

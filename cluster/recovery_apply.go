@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -40,12 +41,12 @@ func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
 	}
 	var sealed sealedPlan
 	var p RecoveryPlan
-	err = metadata.DecodeStrict(b, &sealed)
+	err = strictjson.Decode(b, &sealed)
 	if err == nil && sealed.CRC != sumOf(sealed.Plan) {
 		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Plan))
 	}
 	if err == nil {
-		err = metadata.DecodeStrict(sealed.Plan, &p)
+		err = strictjson.Decode(sealed.Plan, &p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)

@@ -1,12 +1,12 @@
 package metadata
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
+
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // entryVersion is the form of a metadata log entry. A node that meets a later
@@ -90,7 +90,7 @@ func decodeEntry(data []byte) (*entry, error) {
 		return nil, fmt.Errorf("entry has version %d, this build knows %d: run the build that wrote it, or a later one", head.Version, entryVersion)
 	}
 	var e entry
-	if err := DecodeStrict(data, &e); err != nil {
+	if err := strictjson.Decode(data, &e); err != nil {
 		return nil, err
 	}
 	for _, c := range e.Commands {
@@ -99,17 +99,4 @@ func decodeEntry(data []byte) (*entry, error) {
 		}
 	}
 	return &e, nil
-}
-
-// DecodeStrict decodes one JSON value and refuses fields that v does not have.
-func DecodeStrict(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the value")
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/hashicorp/raft"
 )
 
@@ -228,7 +229,7 @@ func (m *State) Restore(r io.ReadCloser) error {
 	if data, err = openImage(data); err != nil {
 		return fmt.Errorf("checking metadata snapshot: %w", err)
 	}
-	if err := DecodeStrict(data, &image); err != nil {
+	if err := strictjson.Decode(data, &image); err != nil {
 		return fmt.Errorf("decoding metadata snapshot: %w", err)
 	}
 	m.mu.Lock()

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // Streams of metadata from before say nothing of copies that are wanted: it is those that are placed.
 func TestAStreamWantsWhatIsPlaced(t *testing.T) {
 	t.Parallel()
 	var old metadata.Stream
-	if err := metadata.DecodeStrict([]byte(`{"id":"6f1f3c52-0b4c-4a51-9a0e-1f2f3a4b5c6d","name":"s","partitions":2,"journals":2,"created_ms":1,
+	if err := strictjson.Decode([]byte(`{"id":"6f1f3c52-0b4c-4a51-9a0e-1f2f3a4b5c6d","name":"s","partitions":2,"journals":2,"created_ms":1,
 		"placement":[[{"node":1},{"node":2}],[{"node":3}]]}`), &old); err != nil {
 		t.Fatal(err)
 	}

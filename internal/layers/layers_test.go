@@ -15,7 +15,7 @@ import (
 const module = "github.com/daybook-data/daybook/"
 
 // forTests are packages that any test may import beside its own layer's.
-var forTests = []string{"internal/services", "internal/vfs", "sources/sourcetest", "sinks/sinktest", "cluster/clustertest"}
+var forTests = []string{"internal/services", "internal/vfs", "internal/cable", "storage/storagetest", "sources/sourcetest", "sinks/sinktest", "cluster/clustertest"}
 
 // free are the packages whose tests see everything from above.
 var free = []string{"internal/node", "internal/layers", "examples"}
