@@ -195,3 +195,28 @@ func appendControl(dst []byte, c byte) []byte {
 	}
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
+
+// translate makes the text of a statement UTF-8 where its client spoke a character
+// set of one byte a character that begins with ASCII (latin1, cp1251, ...). Of others
+// the bytes of a quote may be the second half of a character: they stay as they are.
+func (s *server) translate(ctx context.Context, st *statement) error {
+	charset := s.collations[st.collation]
+	if st.utf8 || s.maxLen[charset] != 1 {
+		return nil
+	}
+	d, err := s.decoder(ctx, charset)
+	if err != nil {
+		return err
+	}
+	for c := range 0x80 {
+		if d.table[c] != string(rune(c)) {
+			return nil
+		}
+	}
+	var b strings.Builder
+	for i := range len(st.sql) {
+		b.WriteString(d.table[st.sql[i]])
+	}
+	st.sql, st.utf8 = b.String(), true
+	return nil
+}

@@ -300,12 +300,14 @@ func (d *ddl) renamed(list []renaming) {
 	}
 }
 
+// sameKey reports whether rows have the same keys under both definitions. The letters'
+// case counts, for the names are part of a record's key.
 func sameKey(a, b *table) bool {
 	if len(a.Key) != len(b.Key) {
 		return false
 	}
 	for i := range a.Key {
-		if !strings.EqualFold(a.Columns[a.Key[i]].Name, b.Columns[b.Key[i]].Name) {
+		if a.Columns[a.Key[i]].Name != b.Columns[b.Key[i]].Name {
 			return false
 		}
 	}

@@ -72,6 +72,55 @@ func TestBacklogOfEnumDefinitions(t *testing.T) {
 	})
 }
 
+// Names and labels of clients that speak another character set are what the server
+// makes of them, and a backlog of their statements is followed like any other.
+func TestStatementsInOtherCharacterSets(t *testing.T) {
+	each(t, func(t *testing.T, server *services.MySQL) {
+		r := newRig(t, server)
+		r.exec("CREATE TABLE l (id INT PRIMARY KEY, v INT)")
+		r.once()
+		c, err := r.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, charset := range []string{"latin1", "cp1251", "utf8mb4"} {
+			letter := []string{"\xe9", "\xe9", "é"}[i]
+			for _, q := range []string{
+				"SET NAMES " + charset,
+				fmt.Sprintf("ALTER TABLE l ADD `%s%s` ENUM('%[2]s','x') NOT NULL DEFAULT 'x' COMMENT '%[2]s'", charset, letter),
+				fmt.Sprintf("INSERT INTO l (id, `%s%s`) VALUES (%d, '%[2]s')", charset, letter, i),
+				"SET NAMES utf8mb4",
+			} {
+				if _, err := c.ExecContext(t.Context(), q); err != nil {
+					t.Fatalf("%q: %v", q, err)
+				}
+			}
+		}
+		r.once()
+		r.wantAfters("l", "c map[id:0 latin1é:é v:<nil>]", "c map[cp1251й:й id:1 latin1é:x v:<nil>]",
+			"c map[cp1251й:x id:2 latin1é:x utf8mb4é:é v:<nil>]")
+		r.exec("UPDATE l SET v = id + 1")
+		r.once()
+		r.equal("l")
+	})
+}
+
+// A name that the server can't keep as it was given is the one that it kept, and the
+// letters' case of a key's column is part of the key.
+func TestNamesAreThoseThatTheServerKeeps(t *testing.T) {
+	each(t, func(t *testing.T, server *services.MySQL) {
+		r := newRig(t, server)
+		r.exec("CREATE TABLE k (id INT PRIMARY KEY, a INT)", "INSERT INTO k VALUES (1, 1)")
+		r.once()
+		r.exec("ALTER TABLE k CHANGE id Id INT", "INSERT INTO k VALUES (2, 2)")
+		if server.Flavor == "mysql" { // MariaDB refuses such names
+			r.exec("ALTER TABLE k RENAME COLUMN a TO `a🎉b`", "INSERT INTO k VALUES (3, 3)", "UPDATE k SET `a🎉b` = `a🎉b` + 1")
+		}
+		r.once()
+		r.equal("k")
+	})
+}
+
 // T14: statements that no parser of ours knows never stop the stream, and captured
 // tables stay right.
 func TestStatementsThatPass(t *testing.T) {

@@ -49,7 +49,21 @@ type lexer struct {
 }
 
 func (l *lexer) emit(kind tokenKind, text string, at int) {
+	if kind == tokenName || kind == tokenWord {
+		text = storedName(text)
+	}
 	l.tokens = append(l.tokens, token{kind, text, at})
+}
+
+// storedName is a name as the server keeps it: in utf8mb3, which has no characters
+// beyond the basic plane.
+func storedName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c > 0xFFFF {
+			return '?'
+		}
+		return c
+	}, name)
 }
 
 // next reads one token or one piece of white space; it returns false at the end.

@@ -12,10 +12,11 @@ import (
 
 // statement is a statement from the log, with what decides how to read it.
 type statement struct {
-	db      string // the default database
-	sql     string
-	sqlMode uint64
-	utf8    bool // the text is UTF-8, or ASCII
+	db        string // the default database
+	sql       string
+	sqlMode   uint64
+	collation uint64 // of the client that sent it; 0 where the log does not say
+	utf8      bool   // the text is UTF-8, or ASCII
 }
 
 // parseQuery decodes the body of a query event.
@@ -38,8 +39,8 @@ func parseQuery(kind replication.EventType, b []byte) (statement, error) {
 		}
 	}
 	s.sql = string(text)
-	charset := s.readVars(vars)
-	s.utf8 = charset == 0 || utf8Collation(charset) || isASCII(s.sql)
+	s.collation = s.readVars(vars)
+	s.utf8 = s.collation == 0 || utf8Collation(s.collation) || isASCII(s.sql)
 	return s, nil
 }
 
@@ -93,6 +94,9 @@ func (r *reader) query(h *replication.EventHeader, b []byte) error {
 	s, err := parseQuery(h.EventType, b)
 	if err != nil {
 		return fmt.Errorf("at %s: %w", r.at, err)
+	}
+	if err := r.srv.translate(r.ctx, &s); err != nil {
+		return fmt.Errorf("reading a statement at %s: %w", r.at, err)
 	}
 	switch s.sql {
 	case "BEGIN":
