@@ -16,8 +16,10 @@ type appender struct {
 	frames  []builtFrame
 	staged  []stagedBatch
 	aborted []abortedIn // transactions aborted in the current segment
-	zeroes  [vfs.PageBytes]byte
 }
+
+// zeroPage is what is added up to the end of a page. Nobody writes to it.
+var zeroPage [vfs.PageBytes]byte
 
 // builtFrame is a frame that is ready to be written.
 type builtFrame struct {
@@ -187,7 +189,7 @@ func (j *Journal) padPage(end int64) {
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
 	if end+n <= j.space.alloc {
-		j.app.buffers = append(j.app.buffers, j.app.zeroes[:n])
+		j.app.buffers = append(j.app.buffers, zeroPage[:n])
 	}
 }
 

@@ -45,14 +45,14 @@ func (g *grain) badness(now time.Time) float64 {
 	return (age + 1e-3) * (1 + max(distance, 0)/distanceUnit)
 }
 
-// buddy is the other half of the 2 MiB that g is in; nil if the file ends before it. The kernel may keep both as one
-// page, of which it drops all or nothing.
+// buddy is the other half of the 2 MiB that g is in; nil if the file ends before it, or nothing is known of it. The kernel
+// may keep both as one page, of which it drops all or nothing.
 func (g *grain) buddy() *grain {
 	i := int(g.at/grainBytes) ^ 1
 	if i >= len(g.view.grains) {
 		return nil
 	}
-	return &g.view.grains[i]
+	return g.view.grains[i].Load()
 }
 
 // evict lets go of the memory of the grain and its buddy.

@@ -117,7 +117,7 @@ func (c *Cache) forget(v *view) {
 	c.mu.Lock()
 	var out []*grain
 	for i := range v.grains {
-		if g := &v.grains[i]; g.bytes > 0 {
+		if g := v.grains[i].Load(); g != nil && g.bytes > 0 {
 			c.uncharge(g)
 			out = append(out, g)
 		}

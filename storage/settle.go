@@ -35,6 +35,6 @@ func (j *Journal) chargeWritten(seg *segment, from, end uint64, full bool) {
 	defer v.release()
 	now := time.Now()
 	for ; at+grainBytes <= to; at += grainBytes {
-		v.grains[at/grainBytes].written(now)
+		v.grain(at).written(now)
 	}
 }

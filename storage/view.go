@@ -21,7 +21,7 @@ type view struct {
 	base      uint64
 	committed *atomic.Uint64 // of the journal
 	cache     *Cache
-	grains    []grain
+	grains    []atomic.Pointer[grain] // nil: nothing is known of it, as it was never used
 	refs      atomic.Int32
 }
 
@@ -102,12 +102,19 @@ func (j *Journal) mapView(seg *segment, size int64) *view {
 		return nil // a system that has no room for it lets the file be read
 	}
 	v := &view{mapping: mapping, base: seg.base, committed: &j.committed, cache: j.o.Cache}
-	v.grains = make([]grain, (size+grainBytes-1)/grainBytes)
-	for i := range v.grains {
-		v.grains[i].view, v.grains[i].at = v, int64(i)*grainBytes
-	}
+	v.grains = make([]atomic.Pointer[grain], (size+grainBytes-1)/grainBytes)
 	v.acquire()
 	return v
+}
+
+// grain returns the one that a file offset lies in, making it if nobody has asked for it yet.
+func (v *view) grain(at int64) *grain {
+	p := &v.grains[at/grainBytes]
+	if g := p.Load(); g != nil {
+		return g
+	}
+	p.CompareAndSwap(nil, &grain{view: v, at: at &^ (grainBytes - 1)})
+	return p.Load()
 }
 
 // dropView gives the segment's view up, once its readers are done.
@@ -128,7 +135,7 @@ func (v *view) want(pieces []piece, end int64) (scanned, cold bool) {
 	now := time.Now()
 	var total, missing int64
 	for len(pieces) > 0 {
-		g := &v.grains[pieces[0].at/grainBytes]
+		g := v.grain(pieces[0].at)
 		mine, rest, bytes := g.cut(pieces)
 		m, s := g.want(mine, bytes, end, now)
 		total, missing, scanned = total+bytes, missing+m, s
@@ -153,7 +160,7 @@ func (v *view) await(pieces []piece, cold bool) {
 func (v *view) ahead(from, n, end int64) int64 {
 	now := time.Now()
 	for at := from &^ (grainBytes - 1); at < end && n > 0; at += grainBytes {
-		v.grains[at/grainBytes].ahead(end, now)
+		v.grain(at).ahead(end, now)
 		n -= grainBytes
 	}
 	return n
