@@ -28,6 +28,7 @@ type Config struct {
 // The values of Config.Start.
 const (
 	startSnapshot = "snapshot"
+	startReplace  = "replace"
 	startLatest   = "latest"
 )
 
@@ -70,7 +71,7 @@ func (c *Config) Fields(f *configs.Fields) {
 	f.String(&c.User, "user", "", "Account with REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the captured tables.", configs.Required, configs.NotEmpty)
 	f.Secret(&c.Password, "password", "Its password.")
 	f.Strings(&c.Tables, "tables", nil, "Captured tables, as database.table with * and ? as wildcards (`shop.*`), or /regular expression/ for the whole of database.table; !pattern takes away. Case counts unless the server folds table names (lower_case_table_names).", configs.Required, configs.NotEmpty, tablePatterns)
-	f.String(&c.Start, "start", startSnapshot, "Where a first start begins: snapshot reads the rows that are there and then the log, latest only what is logged from now on.", configs.Enum(startSnapshot, startLatest))
+	f.String(&c.Start, "start", startSnapshot, "Where a first start begins: snapshot reads the rows that are there and then the log; replace does too, and empties the tables at the sinks before, for a stream that has rows of them from another source; latest reads only what is logged from now on.", configs.Enum(startSnapshot, startReplace, startLatest))
 	f.Int(&c.ServerID, "server_id", 0, "Id under which this source registers as a replica; no two replicas of a server may share one. 0 derives one from the names of pipeline and source.", configs.Range(0, 1<<32-1))
 	f.String(&c.ZeroDate, "zero_date", zeroText, "What becomes of dates with a zero day or month, such as 0000-00-00: text keeps them as SELECT shows them, \"null\" makes them null, epoch makes them 1970-01-01. Keys always keep their text.", configs.Enum(zeroText, zeroNull, zeroEpoch))
 	f.String(&c.Truncate, "truncate", truncatePropagate, "What becomes of a captured table's rows when the table is emptied or dropped, which the log does not show row by row: propagate emits an op `t`, ignore counts it, stop parks the table: its changes are left out until you act.", configs.Enum(truncatePropagate, truncateIgnore, truncateStop))

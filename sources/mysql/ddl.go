@@ -342,7 +342,7 @@ func (d *ddl) reread(n tableName, why string) {
 	if _, parked := d.parked[n]; parked {
 		return
 	}
-	if d.cfg.Start != startSnapshot {
+	if d.cfg.Start == startLatest {
 		d.log.Warn("rows that were not logged are left out, for the source has `start: latest`",
 			slog.String("table", n.String()), slog.String("why", why))
 		return

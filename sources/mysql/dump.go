@@ -129,7 +129,6 @@ func explainDump(err error, cfg *Config) error {
 }
 
 func explainFatal(err error, message string, cfg *Config) error {
-	anew := "give the source another name to start anew with a snapshot"
 	for _, c := range []struct{ text, code, fix string }{
 		{"Could not find first log", "binlog-purged", ""},
 		{"purged", "binlog-purged", ""},

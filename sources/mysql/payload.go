@@ -57,7 +57,7 @@ func (r *reader) payload(b []byte) error {
 	default:
 		return &pipeline.StopError{Code: "unsupported-compression", Where: r.at.String(),
 			Err: fmt.Errorf("transactions compressed by method %d", compression),
-			Fix: "SET GLOBAL binlog_transaction_compression = OFF, then give the source another name to start anew"}
+			Fix: "SET GLOBAL binlog_transaction_compression = OFF, then " + anew}
 	}
 	return r.inner(in)
 }

@@ -74,16 +74,16 @@ func decodeResume(p pipeline.Position) (*resume, error) {
 	var r resume
 	if err := json.Unmarshal([]byte(p), &r); err != nil {
 		return nil, &pipeline.StopError{Code: "bad-position", Where: "the source's position", Err: err,
-			Fix: "give the source another name to start anew"}
+			Fix: anew}
 	}
 	if r.Version != resumeVersion {
 		return nil, &pipeline.StopError{Code: "bad-position", Where: "the source's position",
 			Err: fmt.Errorf("it has form %d, this program writes %d", r.Version, resumeVersion),
-			Fix: "run the version of Daybook that wrote it, or give the source another name to start anew"}
+			Fix: "run the version of Daybook that wrote it, or " + anew}
 	}
 	if r.File == "" {
 		return nil, &pipeline.StopError{Code: "bad-position", Where: "the source's position", Err: errors.New("it names no binlog file"),
-			Fix: "give the source another name to start anew"}
+			Fix: anew}
 	}
 	return &r, nil
 }

@@ -217,7 +217,7 @@ func (s *Source) warnUnmatched(list []tableInfo) {
 // purged is the error for a position that the server's log no longer reaches.
 func purged(cfg *Config, err error) error {
 	return &pipeline.StopError{Code: "binlog-purged", Where: cfg.Addr, Err: err,
-		Fix: "give the source another name, to start anew with a snapshot; and keep the binary log longer (binlog_expire_logs_seconds)"}
+		Fix: anew + "; and keep the binary log longer (binlog_expire_logs_seconds)"}
 }
 
 // reachable checks that the server can go on from the position without a gap.
@@ -230,7 +230,7 @@ func (s *Source) reachable(ctx context.Context, r *reader, p *resume) error {
 	case p.Server != r.srv.uuid:
 		return &pipeline.StopError{Code: "other-server", Where: s.cfg.Addr,
 			Err: fmt.Errorf("the position %s is one of server %s, this is %s, and without GTIDs (gtid_mode=ON) it means nothing here", p.place, p.Server, r.srv.uuid),
-			Fix: "lead the address back to that server, or give the source another name to start anew with a snapshot"}
+			Fix: "lead the address back to that server, or " + anew}
 	}
 	return s.reachableFile(ctx, r, p)
 }
@@ -243,7 +243,7 @@ func (s *Source) reachableGTIDs(ctx context.Context, r *reader) error {
 	if !executed.contains(r.done) {
 		return &pipeline.StopError{Code: "other-server", Where: s.cfg.Addr,
 			Err: fmt.Errorf("the server has not executed all transactions that were read before (%s of %s)", executed, r.done),
-			Fix: "lead the address to a server that has them, or give the source another name to start anew with a snapshot"}
+			Fix: "lead the address to a server that has them, or " + anew}
 	}
 	var text string
 	if err := r.srv.db.QueryRowContext(ctx, "SELECT @@global.gtid_purged").Scan(&text); err != nil {
@@ -292,7 +292,7 @@ func (s *Source) reachableFile(ctx context.Context, r *reader, p *resume) error 
 	}
 	if p.Pos > size {
 		return &pipeline.StopError{Code: "binlog-reset", Where: p.place.String(), Err: fmt.Errorf("the file has %d bytes: the binary log was reset", size),
-			Fix: "give the source another name to start anew with a snapshot"}
+			Fix: anew}
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (r *reader) loggedAsStatement(s statement, c *cursor) error {
 	}
 	return &pipeline.StopError{Code: "statement-binlog", Where: fmt.Sprintf("%s at %s", name, r.at),
 		Err: errors.New("a change was logged as a statement, without its rows"),
-		Fix: "SET GLOBAL binlog_format = ROW (and find the session that sets it), then give the source another name to start anew with a snapshot"}
+		Fix: "SET GLOBAL binlog_format = ROW (and find the session that sets it), then " + anew}
 }
 
 // mentioned returns a captured table that a statement names anywhere.

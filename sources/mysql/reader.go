@@ -133,7 +133,7 @@ func (r *reader) formatDescription(h *replication.EventHeader) error {
 	if r.fileTime != 0 && r.fileTime != h.Timestamp && r.done == nil {
 		return &pipeline.StopError{Code: "binlog-reset", Where: r.at.String(),
 			Err: errors.New("the file of this name is not the one that was read before: the binary log was reset"),
-			Fix: "give the source another name to start anew with a snapshot"}
+			Fix: anew}
 	}
 	r.fileTime = h.Timestamp
 	return r.boundary()
@@ -181,7 +181,7 @@ func (r *reader) body(h *replication.EventHeader, b []byte) error {
 	case replication.INCIDENT_EVENT:
 		return &pipeline.StopError{Code: "binlog-incident", Where: r.at.String(),
 			Err: errors.New("the server logged an incident: changes before it may be missing from the log"),
-			Fix: "check the server's error log, then give the source another name to start anew with a snapshot"}
+			Fix: "check the server's error log, then " + anew}
 	case replication.EXECUTE_LOAD_QUERY_EVENT:
 		return r.loadQuery(b)
 	}

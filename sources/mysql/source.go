@@ -155,6 +155,10 @@ func (s *Source) stopAtEnd(ctx context.Context, r *reader) error {
 	return nil
 }
 
+// anew is the way out where the log can't be read on: rows that went meanwhile are in no
+// record, so what the sinks have is replaced.
+const anew = "give the source another name and `start: replace`, to start anew with a snapshot"
+
 // begin makes a first start: the place in the log and the definitions that are valid
 // there are fixed, and made durable, before the first row is read.
 func (s *Source) begin(ctx context.Context, r *reader) error {
@@ -171,7 +175,7 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 		return err
 	}
 	s.log.Info("first start", slog.String("at", end.String()), slog.Int("tables", len(list)), slog.String("start", s.cfg.Start))
-	if s.cfg.Start == startSnapshot {
+	if s.cfg.Start != startLatest {
 		m := &snapshotMark{}
 		for _, t := range list {
 			if _, parked := r.parked[r.reg.id(t.name.db, t.name.table)]; !parked {
@@ -179,6 +183,9 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 			}
 		}
 		r.snap = newSnapshot(r, m)
+		if s.cfg.Start == startReplace {
+			r.emptyAll(m.Wait)
+		}
 	} else {
 		r.snapDone = &snapshotMark{}
 	}
@@ -188,6 +195,22 @@ func (s *Source) begin(ctx context.Context, r *reader) error {
 		return err
 	}
 	return r.out.Flush(ctx)
+}
+
+// beginOwn begins a transaction for what a start itself emits: its positions name this place.
+func (r *reader) beginOwn() *replication.EventHeader {
+	r.newTransaction([]byte("u:" + r.at.String()))
+	return &replication.EventHeader{Timestamp: uint32(time.Now().Unix())}
+}
+
+// emptyAll voids what the sinks have of tables that another source brought them.
+func (r *reader) emptyAll(tables []waiting) {
+	h := r.beginOwn()
+	for _, w := range tables {
+		r.emitTruncate(h, r.reg.id(w.DB, w.Table))
+	}
+	r.newTransaction(nil)
+	r.beyond = false
 }
 
 // settleStart reads the definitions and finds a place of the log at which they were
@@ -276,9 +299,7 @@ func (s *Source) goOn(ctx context.Context, r *reader, from pipeline.Position) er
 	if err != nil {
 		return err
 	}
-	// What a start itself emits has positions that name this place.
-	h := &replication.EventHeader{Timestamp: uint32(time.Now().Unix())}
-	r.newTransaction([]byte("u:" + r.at.String()))
+	h := r.beginOwn()
 	if err := r.restore(h, p.Parked, barred); err != nil {
 		return err
 	}
@@ -297,7 +318,7 @@ func (s *Source) addTables(h *replication.EventHeader, r *reader, p *resume, lis
 	}
 	for _, t := range list {
 		n := r.reg.id(t.name.db, t.name.table)
-		if _, parked := r.parked[n]; parked || old.has(n.db, n.table) || s.cfg.Start != startSnapshot {
+		if _, parked := r.parked[n]; parked || old.has(n.db, n.table) || s.cfg.Start == startLatest {
 			continue
 		}
 		s.log.Info("a table is new in the configuration and will be read by a snapshot", slog.String("table", n.String()))

@@ -39,7 +39,7 @@ func (x *preparedXA) hold(r *reader, h *replication.EventHeader, e rowsEvent, c 
 	if x.bytes += len(e.images); x.bytes > maxHeld {
 		return &pipeline.StopError{Code: "xa-too-large", Where: fmt.Sprintf("%s at %s", c.full, r.at),
 			Err: fmt.Errorf("the XA transaction %s has more than %d MiB of rows", x.id, maxHeld>>20),
-			Fix: "make the transaction smaller; to go on behind it, give the source another name to start anew with a snapshot"}
+			Fix: "make the transaction smaller; to go on behind it, " + anew}
 	}
 	e.images = bytes.Clone(e.images)
 	x.rows = append(x.rows, heldRows{*h, e, c})
@@ -81,7 +81,7 @@ func (r *reader) xaStatement(h *replication.EventHeader, c *cursor) error {
 		if x == nil && r.shadow == nil {
 			return &pipeline.StopError{Code: "xa-unknown", Where: r.at.String(),
 				Err: errors.New("an XA transaction was committed whose rows were logged before this source began to read"),
-				Fix: "give the source another name to start anew with a snapshot"}
+				Fix: anew}
 		}
 		if err := r.release(h, x); err != nil {
 			return err
