@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -96,7 +97,7 @@ func ownTransports(b *testing.B) map[string]raft.Transport {
 	all, nodes := map[string]raft.Transport{}, map[string]*transport.Transport{}
 	addresses := map[string]string{}
 	for _, id := range []string{"a", "b", "c"} {
-		l := listen(b, "127.0.0.1:0")
+		l := cable.Listen(b, "127.0.0.1:0")
 		addresses[id] = l.Addr().String()
 		t, err := transport.Open(transport.Options{Cluster: "bench", Node: id, Listener: l})
 		must(b, err)

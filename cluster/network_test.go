@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"net"
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -34,13 +33,6 @@ func newNetwork(t testing.TB, o transport.Options) *network {
 	return n
 }
 
-func listen(t testing.TB, address string) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", address)
-	must(t, err)
-	return l
-}
-
 // start brings a node's transport up; wires lead from and to all others.
 func (n *network) start(id string) *transport.Transport {
 	n.t.Helper()
@@ -50,7 +42,7 @@ func (n *network) start(id string) *transport.Transport {
 		n.places[id] = p
 	}
 	o := n.o
-	o.Node, o.Listener = id, listen(n.t, p.address)
+	o.Node, o.Listener = id, cable.Listen(n.t, p.address)
 	p.address = o.Listener.Addr().String()
 	var err error
 	p.trans, err = transport.Open(o)

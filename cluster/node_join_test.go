@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/internal/cable"
 )
 
 // Whoever starts all nodes of a new cluster at once gives each the addresses of all others, most of which are joining too
@@ -17,7 +18,7 @@ func TestANodeJoinsPastThoseThatDoNotAnswer(t *testing.T) {
 	c := clustertest.Start(t, 1)
 	net := &cluster.Network{Timeout: time.Second}
 	for range 5 {
-		silent := listen(t, "127.0.0.1:0") // nobody accepts
+		silent := cable.Listen(t, "127.0.0.1:0") // nobody accepts
 		defer silent.Close()
 		net.Join = append(net.Join, silent.Addr().String())
 	}
@@ -33,7 +34,7 @@ func TestANodeJoinsPastThoseThatDoNotAnswer(t *testing.T) {
 func TestNobodyJoinsWithTheAddressOfANodeThatIsUp(t *testing.T) {
 	t.Parallel()
 	c, log := clustertest.Start(t, 3), &lines{}
-	network := &cluster.Network{Timeout: time.Second, Listener: listen(t, "127.0.0.1:0"), Advertise: c.Address(2), Join: []string{c.Address(0)}}
+	network := &cluster.Network{Timeout: time.Second, Listener: cable.Listen(t, "127.0.0.1:0"), Advertise: c.Address(2), Join: []string{c.Address(0)}}
 	opened := make(chan *cluster.Node, 1)
 	go func() {
 		n, err := cluster.Open(cluster.Options{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil)), Network: network})

@@ -17,6 +17,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/cable"
 )
 
 func TestNodesJoinAndKnowEachOther(t *testing.T) {
@@ -184,7 +185,7 @@ func TestALostOrDamagedDirectoryIsRefused(t *testing.T) {
 	dir := c.Dir(2)
 	c.Stop(2)
 	open := func() error {
-		n, err := cluster.Open(cluster.Options{Dir: dir, Network: &cluster.Network{Listener: listen(t, "127.0.0.1:0")}})
+		n, err := cluster.Open(cluster.Options{Dir: dir, Network: &cluster.Network{Listener: cable.Listen(t, "127.0.0.1:0")}})
 		if err == nil {
 			_ = n.Close()
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/cable"
 )
 
 func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
@@ -201,7 +202,7 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 			t.Errorf("its health is %v", err)
 		}
 		c.Stop(gone)
-		_, err := cluster.Open(cluster.Options{Dir: c.Dir(gone), Network: &cluster.Network{Listener: listen(t, "127.0.0.1:0")}})
+		_, err := cluster.Open(cluster.Options{Dir: c.Dir(gone), Network: &cluster.Network{Listener: cable.Listen(t, "127.0.0.1:0")}})
 		if !errors.Is(err, metadata.ErrRemoved) {
 			t.Errorf("started again it says %v", err)
 		}

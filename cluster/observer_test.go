@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
 	"github.com/daybook-data/daybook/storage/storagetest"
 )
@@ -22,7 +23,7 @@ import (
 // observe starts an observer of some addresses that others can observe in turn, and returns it with its own address.
 func observe(t *testing.T, upstreams []string, change ...func(*cluster.Options)) (*cluster.Node, string) {
 	t.Helper()
-	l := listen(t, "127.0.0.1:0")
+	l := cable.Listen(t, "127.0.0.1:0")
 	o := cluster.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, Observe: &cluster.Observe{Upstreams: upstreams, Listener: l, Timeout: 2 * time.Second}}
 	for _, f := range change {
 		f(&o)
@@ -262,7 +263,7 @@ func TestAnObserverGoesOnWhereItWas(t *testing.T) {
 	acked := fill(c, "s", "a", 20)
 	wantCopy(t, c, n, "s", acked)
 	must(t, n.Close())
-	gone := listen(t, "127.0.0.1:0")
+	gone := cable.Listen(t, "127.0.0.1:0")
 	must(t, gone.Close())
 	n, _ = observe(t, []string{gone.Addr().String()}, func(o *cluster.Options) { o.Dir, o.Observe.Dial = dir, refuse })
 	wantCopy(t, c, n, "s", acked)

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -210,7 +211,7 @@ func TestARecoveryCanBeCutOffAnywhere(t *testing.T) {
 			if begun, err := cluster.BegunRecovery(cut, dir); err != nil {
 				t.Errorf("reading what was begun: %v", err)
 			} else if begun != nil {
-				_, err := cluster.Open(cluster.Options{Dir: dir, FS: cut, Network: &cluster.Network{Listener: listen(t, "127.0.0.1:0")}})
+				_, err := cluster.Open(cluster.Options{Dir: dir, FS: cut, Network: &cluster.Network{Listener: cable.Listen(t, "127.0.0.1:0")}})
 				if refused = errors.Is(err, cluster.ErrRecoveryBegun); !refused {
 					t.Errorf("a node starts in the middle of a recovery: %v", err)
 				}

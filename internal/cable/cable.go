@@ -35,10 +35,7 @@ func (c *Cable) Open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listener == nil {
-		l, err := net.Listen("tcp", c.listening)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		l := Listen(c.t, c.listening)
 		c.listener = l
 		c.listening = c.listener.Addr().String()
 		c.running.Go(func() { c.accept(l) })
@@ -144,4 +141,14 @@ func (c *Cable) pump(to, from net.Conn, direction int) {
 			return
 		}
 	}
+}
+
+// Listen listens on an address, and fails the test if it cannot.
+func Listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
