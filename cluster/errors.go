@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -17,6 +18,18 @@ var (
 	ErrMembersDown = errors.New("nodes are down")
 	// ErrClosed: the node is closing.
 	ErrClosed = errors.New("node is closed")
+)
+
+// What the groups of a node's journals refuse.
+var (
+	// ErrNotLeader: another node leads the journal, or none; nothing was appended.
+	ErrNotLeader = raftgroup.ErrNotLeader
+	// ErrUnknownOutcome: what was appended may or may not be stored; an idempotent producer sends again and learns it.
+	ErrUnknownOutcome = raftgroup.ErrUnknownOutcome
+	// ErrGroupClosed: the journal is closed here, or has failed.
+	ErrGroupClosed = raftgroup.ErrClosed
+	// ErrObserver: the node is an observer, and it would change a copy.
+	ErrObserver = raftgroup.ErrObserver
 )
 
 // wireErrors are the errors that nodes tell one another.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -74,7 +75,7 @@ type Node struct {
 	logger      *slog.Logger
 	lock        io.Closer
 	meta        *metadata.State
-	metaGroup   *FSMGroup
+	metaGroup   *raftgroup.Machine
 	proposer    *proposer
 	producerIDs producerIDs
 	cache       *storage.Cache
@@ -88,7 +89,7 @@ type Node struct {
 	kick   chan struct{} // wakes the housekeeper
 
 	announced announced
-	figures   CareFigures
+	figures   raftgroup.CareFigures
 	scrubs    atomic.Uint64 // rounds
 
 	source   source    // what observers get

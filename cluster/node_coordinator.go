@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/hashicorp/raft"
 )
 
@@ -103,7 +104,7 @@ func (n *Node) coordinate() {
 }
 
 // passBarrier waits a second for all that earlier leaders have left to be applied here.
-func (n *Node) passBarrier(g *FSMGroup) error {
+func (n *Node) passBarrier(g *raftgroup.Machine) error {
 	ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 	defer cancel()
 	return g.Barrier(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
@@ -21,7 +22,7 @@ type nodeCopies struct {
 	h *journalHandle
 }
 
-var _ Copies = nodeCopies{}
+var _ raftgroup.Copies = nodeCopies{}
 
 // Nodes implements Copies.
 func (c nodeCopies) Nodes() (names []string) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -13,7 +14,7 @@ const askFirstEvery = 20 * time.Millisecond
 
 // standing is a local member of a group, of either kind.
 type standing interface {
-	Options() GroupOptions
+	Options() raftgroup.Options
 	Servers() []raft.Server
 	Leader() (id string, self bool)
 	Err() error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -87,7 +88,7 @@ type journalHandle struct {
 	durable bool
 
 	mu     sync.RWMutex
-	group  *Group
+	group  *raftgroup.Group
 	closed bool
 
 	tidied atomic.Bool // nothing is kept of damaged copies
@@ -100,7 +101,7 @@ type journalHandle struct {
 }
 
 // open returns the journal's group.
-func (h *journalHandle) open() (*Group, error) {
+func (h *journalHandle) open() (*raftgroup.Group, error) {
 	h.mu.RLock()
 	g, closed := h.group, h.closed
 	h.mu.RUnlock()
@@ -158,7 +159,7 @@ func (h *journalHandle) reader(follower bool) (*storage.Journal, error) {
 }
 
 // opened returns the group if it is open.
-func (h *journalHandle) opened() *Group {
+func (h *journalHandle) opened() *raftgroup.Group {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.group
@@ -204,7 +205,7 @@ func (p *Partition) append(ctx context.Context, b *storage.Batch, done func(Appe
 }
 
 // readOnly marks an error of a group that has ended by itself.
-func readOnly(g *Group, err error) error {
+func readOnly(g *raftgroup.Group, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
@@ -120,7 +121,7 @@ func (n *Node) ownLeads() (all []lead) {
 }
 
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
-func (n *Node) inSync(l *liveStream, h *journalHandle, g *Group) (ids []int32) {
+func (n *Node) inSync(l *liveStream, h *journalHandle, g *raftgroup.Group) (ids []int32) {
 	for _, r := range l.stream.ReplicasOf(h.number) {
 		if r.Node == n.id || n.Up(r.Node) && g.HasVoter(serverID(r)) && g.Near(serverID(r)) {
 			ids = append(ids, r.Node)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -27,7 +28,7 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cau
 	}
 	n.figures.Damaged.Add(1)
 	dir := n.journalDir(h.stream, h.number)
-	from, err := MendClosed(n.ctx, n.opts.FS, dir, d, nodeCopies{n, h})
+	from, err := raftgroup.MendClosed(n.ctx, n.opts.FS, dir, d, nodeCopies{n, h})
 	if err == nil {
 		n.figures.Mended.Add(1)
 		n.logger.Warn("a journal that did not open was mended from another copy", "stream", l.stream.Name, "journal", h.number, "damage", d.Error(), "node", from)
@@ -50,7 +51,7 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cau
 }
 
 // tidyAside removes what is kept of damaged copies of a journal once the new copy counts.
-func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *Group) error {
+func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *raftgroup.Group) error {
 	if h.tidied.Load() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -42,7 +43,7 @@ func (o *Options) timeout() time.Duration {
 }
 
 // joinMetaGroup fills in what the options of the metadata group need to be one of several.
-func (n *Node) joinMetaGroup(o *GroupOptions) error {
+func (n *Node) joinMetaGroup(o *raftgroup.Options) error {
 	if n.trans == nil {
 		return nil
 	}

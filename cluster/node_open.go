@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -20,8 +21,8 @@ const metaSegment = 4 << 20
 const metaCommitEvery = 20 * time.Millisecond
 
 // openMeta opens the metadata group and brings the state up to date.
-func (n *Node) openMeta() (*FSMGroup, error) {
-	o := GroupOptions{
+func (n *Node) openMeta() (*raftgroup.Machine, error) {
+	o := raftgroup.Options{
 		Dir: n.metaDir(), ID: n.name(),
 		Journal: storage.Options{
 			SegmentBytes: metaSegment,
@@ -34,7 +35,7 @@ func (n *Node) openMeta() (*FSMGroup, error) {
 	if err := n.joinMetaGroup(&o); err != nil {
 		return nil, err
 	}
-	g, err := OpenFSM(o, n.meta)
+	g, err := raftgroup.OpenMachine(o, n.meta)
 	if err != nil {
 		return nil, fmt.Errorf("opening the metadata: %w", err)
 	}
@@ -42,17 +43,17 @@ func (n *Node) openMeta() (*FSMGroup, error) {
 }
 
 // openJournal opens one journal of a stream.
-func (n *Node) openJournal(h *journalHandle) (*Group, error) {
+func (n *Node) openJournal(h *journalHandle) (*raftgroup.Group, error) {
 	if n.Observes() {
 		return n.openMirror(h)
 	}
-	return n.openJournalWith(h, func(*GroupOptions) error { return nil })
+	return n.openJournalWith(h, func(*raftgroup.Options) error { return nil })
 }
 
 // openJournalOf opens a copy of a journal that other nodes have too. peers are those to begin it with; begun is called
 // when it is begun and before it takes part.
-func (n *Node) openJournalOf(h *journalHandle, r metadata.Replica, peers []raft.Server, begun func() error) (*Group, error) {
-	return n.openJournalWith(h, func(o *GroupOptions) error {
+func (n *Node) openJournalOf(h *journalHandle, r metadata.Replica, peers []raft.Server, begun func() error) (*raftgroup.Group, error) {
+	return n.openJournalWith(h, func(o *raftgroup.Options) error {
 		g, err := n.trans.Group(journalGroupID(h.stream, h.number))
 		if err != nil {
 			return err
@@ -63,11 +64,11 @@ func (n *Node) openJournalOf(h *journalHandle, r metadata.Replica, peers []raft.
 	})
 }
 
-func (n *Node) openJournalWith(h *journalHandle, adapt func(*GroupOptions) error) (*Group, error) {
-	return n.openJournalBy(h, OpenGroup, adapt)
+func (n *Node) openJournalWith(h *journalHandle, adapt func(*raftgroup.Options) error) (*raftgroup.Group, error) {
+	return n.openJournalBy(h, raftgroup.Open, adapt)
 }
 
-func (n *Node) openJournalBy(h *journalHandle, open func(GroupOptions) (*Group, error), adapt func(*GroupOptions) error) (*Group, error) {
+func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*raftgroup.Group, error), adapt func(*raftgroup.Options) error) (*raftgroup.Group, error) {
 	mode := storage.Replicated
 	if h.durable {
 		mode = storage.Durable
@@ -76,7 +77,7 @@ func (n *Node) openJournalBy(h *journalHandle, open func(GroupOptions) (*Group, 
 	if err := n.makeDir(dir); err != nil {
 		return nil, err
 	}
-	o := GroupOptions{
+	o := raftgroup.Options{
 		Dir: dir, ID: n.name(),
 		Journal: storage.Options{
 			Mode:         mode,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/placement"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
 // preferEvery is how often a leader looks whether others should lead what it leads.
@@ -29,7 +30,7 @@ func (n *Node) preferLeaders() {
 
 // unwantedLeads is what this node leads and another one should, which has all of it.
 func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
-	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := n.meta.StreamByID(h.stream)
 		if !ok || !g.Serves() {
 			return
@@ -82,7 +83,7 @@ func (n *Node) others() (up int) {
 
 // handOverJournals tries once for each journal, and returns how many are left that somebody could take.
 func (n *Node) handOverJournals(ctx context.Context) (left int) {
-	n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := n.meta.StreamByID(h.stream)
 		if !ok || ctx.Err() != nil || !g.Serves() {
 			return

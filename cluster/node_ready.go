@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
 // Serving says why clients are not served here what they could be, or nil: the metadata, or journals that this node has
@@ -18,7 +20,7 @@ func (n *Node) Serving() error {
 		errs = append(errs, fmt.Errorf("the metadata has heard no leader for %s: most of the nodes %v must be up, and reach this one", d, n.metaVoters()))
 	}
 	var silent []string
-	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		if g.Leaderless() > 0 {
 			silent = append(silent, fmt.Sprintf("%s/%d", name, h.number))
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -144,7 +145,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 		n.logger.Error("the files of a journal are gone; another copy takes their place, from the other replicas", "stream", l.stream.Name, "journal", h.number)
 		return nil
 	}
-	if err := h.start(func() (*Group, error) { return n.openJournalOf(h, r, nil, nil) }); err != nil {
+	if err := h.start(func() (*raftgroup.Group, error) { return n.openJournalOf(h, r, nil, nil) }); err != nil {
 		return n.mendCopy(l, h, r, err)
 	}
 	n.hasten(h, false)
@@ -168,7 +169,7 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 			i.Replicas[h.noteName()] = r.Born
 		})
 	}
-	if err := h.start(func() (*Group, error) { return n.openJournalOf(h, r, peers, note) }); err != nil {
+	if err := h.start(func() (*raftgroup.Group, error) { return n.openJournalOf(h, r, peers, note) }); err != nil {
 		return err
 	}
 	n.hasten(h, len(peers) > 0)
@@ -187,10 +188,10 @@ func (n *Node) dropReplica(h *journalHandle) error {
 }
 
 // lookAfter does what an open copy needs.
-func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *Group) error {
+func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *raftgroup.Group) error {
 	select {
 	case <-g.Done():
-		if errors.Is(g.Err(), ErrReopen) {
+		if errors.Is(g.Err(), raftgroup.ErrReopen) {
 			return h.end() // the next round opens it
 		}
 		return nil // Health tells of it
@@ -210,7 +211,7 @@ func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *Group) error {
 }
 
 // start opens the journal's group unless it is open.
-func (h *journalHandle) start(open func() (*Group, error)) error {
+func (h *journalHandle) start(open func() (*raftgroup.Group, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.group != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -71,11 +72,13 @@ func (n *Node) Report() NodeReport {
 	if err := n.Health(); err != nil {
 		r.Problem = err.Error()
 	}
-	n.eachOpen(func(_ string, h *journalHandle, g *Group) { r.Journals = append(r.Journals, n.reportCopy(h, g)) })
+	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+		r.Journals = append(r.Journals, n.reportCopy(h, g))
+	})
 	return r
 }
 
-func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
+func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
 	c := CopyReport{journalKey: h.key(), Term: g.Term(), Leads: g.Serves()}
 	c.Last, c.Position = g.Journal().LogEnd()
 	c.Doubt = g.Doubt()
@@ -99,13 +102,13 @@ func (n *Node) reportCopy(h *journalHandle, g *Group) CopyReport {
 }
 
 // reportFollower says how far a member is behind its leader, whose log ends at last.
-func reportFollower(g *Group, s raft.Server, last, position uint64) FollowerReport {
+func reportFollower(g *raftgroup.Group, s raft.Server, last, position uint64) FollowerReport {
 	f := FollowerReport{Node: nodeID(s.Address), Born: bornOf(s.ID), Voter: s.Suffrage == raft.Voter}
 	acked, ok := g.Acked(s.ID)
 	if !ok {
 		return f
 	}
-	f.Known, f.Near = true, acked+NearEntries >= last
+	f.Known, f.Near = true, acked+raftgroup.NearEntries >= last
 	f.Entries = last - min(acked, last)
 	f.Bytes = position - min(g.Journal().PositionOf(acked), position)
 	return f

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
 // ScrubOptions say how a node looks after the bytes on its disk. Zero fields mean their defaults.
@@ -45,8 +47,8 @@ func (n *Node) scrub() {
 		return nil
 	}
 	for wait := min(scrubStart, o.Every); pause(n.ctx, wait); wait = o.Every {
-		var groups []*Group
-		n.eachOpen(func(_ string, _ *journalHandle, g *Group) { groups = append(groups, g) })
+		var groups []*raftgroup.Group
+		n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) { groups = append(groups, g) })
 		for _, g := range groups {
 			if err := g.Check(pace); err != nil && !errors.Is(err, context.Canceled) && g.Err() == nil {
 				n.logger.Error("the sealed segments of a journal could not be checked", "dir", g.Journal().Dir(), "error", err)
@@ -88,7 +90,7 @@ func (n *Node) Soundness() Soundness {
 		Damaged: f.Damaged.Load(), Mended: f.Mended.Load(), Differed: f.Differed.Load(),
 	}
 	s.Left = len(n.metaGroup.Journal().Damages())
-	n.eachOpen(func(_ string, _ *journalHandle, g *Group) {
+	n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
 		s.Left += len(g.Journal().Damages())
 		if g.Diverged() != nil {
 			s.Diverged++

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -242,7 +243,7 @@ func TestACopyThatDiffersServesNobody(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		wantReplica(t, c, i, "s", acked)
 	}
-	if err := c.Node(0).Health(); errors.Is(err, cluster.ErrDiverged) {
+	if err := c.Node(0).Health(); errors.Is(err, raftgroup.ErrDiverged) {
 		t.Errorf("a copy that agrees with most says %v", err)
 	}
 }
@@ -253,7 +254,7 @@ func forgeCopy(t *testing.T, c *clustertest.Cluster, s *metadata.Stream) (diverg
 	c.Stop(1)
 	forge(t, copyDir(c, 1, s))
 	c.Restart(1)
-	diverged = func() bool { return errors.Is(c.Node(1).Health(), cluster.ErrDiverged) }
+	diverged = func() bool { return errors.Is(c.Node(1).Health(), raftgroup.ErrDiverged) }
 	c.Until("the copy to be refused", diverged)
 	return diverged
 }

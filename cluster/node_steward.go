@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/hashicorp/raft"
 )
 
@@ -118,7 +119,7 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 }
 
 // giveUp takes a member out. The leader hands over first, and its successor does it.
-func (n *Node) giveUp(g *Group, old raft.Server, wanted []metadata.Replica) error {
+func (n *Node) giveUp(g *raftgroup.Group, old raft.Server, wanted []metadata.Replica) error {
 	if nodeID(old.Address) != n.id {
 		return g.RemoveMember(string(old.ID), changeWithin)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
 // A copy that was found to differ serves nothing after a restart either, before it could be compared, and is replaced when
@@ -38,7 +39,7 @@ func TestADivergedCopyServesNobodyAfterARestart(t *testing.T) {
 	must(t, os.Rename(copyDir(c, 1, s), filepath.Join(t.TempDir(), "kept")))
 	c.Restart(1)
 	wantReplica(t, c, 1, "s", acked)
-	if err := c.Node(1).Health(); errors.Is(err, cluster.ErrDiverged) {
+	if err := c.Node(1).Health(); errors.Is(err, raftgroup.ErrDiverged) {
 		t.Errorf("the copy in its place says %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -78,7 +79,7 @@ func (n *Node) Health() error {
 	if s.Refusing {
 		errs = append(errs, n.disk.admit())
 	}
-	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		for _, err := range g.Troubles() {
 			errs = append(errs, fmt.Errorf("journal %d of %s: %w", h.number, name, err))
 		}
@@ -97,7 +98,7 @@ func (n *Node) readOnly() (errs []error) {
 		}
 	}
 	note("the metadata", cmp.Or(n.metaGroup.Err(), n.metaGroup.Journal().Err()))
-	n.eachOpen(func(name string, h *journalHandle, g *Group) {
+	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		note(fmt.Sprintf("journal %d of %s", h.number, name), cmp.Or(g.Err(), g.Journal().Err()))
 	})
 	return errs
@@ -105,7 +106,7 @@ func (n *Node) readOnly() (errs []error) {
 
 // eachOpen calls f with each journal that is open. One that is being opened or
 // closed is left out: nobody here waits for a disk that may not answer.
-func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *Group)) {
+func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *raftgroup.Group)) {
 	n.mu.RLock()
 	var all []*liveStream
 	for _, l := range n.streams {
@@ -137,7 +138,7 @@ func (n *Node) relieve(told notices) {
 	}
 	var held int64
 	var holders []string
-	n.eachOpen(func(name string, _ *journalHandle, g *Group) {
+	n.eachOpen(func(name string, _ *journalHandle, g *raftgroup.Group) {
 		g.Journal().DropSpares()
 		if p := g.Journal().Pressure(); p.Held > 0 {
 			held += p.Held
@@ -174,9 +175,9 @@ func (n *Node) holdersOf(stream string) (names []string) {
 // free, whatever their retention says. What is held stays.
 func (n *Node) deleteEarly(lacks int64) {
 	for lacks > 0 && context.Cause(n.ctx) == nil {
-		var oldest *Group
+		var oldest *raftgroup.Group
 		var at int64
-		n.eachOpen(func(_ string, _ *journalHandle, g *Group) {
+		n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
 			if p := g.Journal().Pressure(); p.Oldest > 0 && (oldest == nil || p.Oldest < at) {
 				oldest, at = g, p.Oldest
 			}

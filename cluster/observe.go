@@ -5,17 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
-
-// ErrObserver refuses what would change a copy.
-var ErrObserver = errors.New("this is an observer, which only reads: produce to the cluster itself, and change streams, users and ACLs there")
 
 // Observe makes a node an observer: it is no member of the cluster, has no vote, and keeps a copy of all streams that it
 // pulls from nodes of the cluster or from other observers. Consumer groups on it are its own.
@@ -92,8 +89,8 @@ func observerMay(c metadata.Command) error {
 }
 
 // openMirror opens an observer's copy of a journal.
-func (n *Node) openMirror(h *journalHandle) (*Group, error) {
-	return n.openJournalBy(h, OpenMirror, func(o *GroupOptions) error {
+func (n *Node) openMirror(h *journalHandle) (*raftgroup.Group, error) {
+	return n.openJournalBy(h, raftgroup.OpenMirror, func(o *raftgroup.Options) error {
 		o.Journal.OnDamage = func(*storage.DamageError) { n.observer.ring() }
 		return nil
 	})

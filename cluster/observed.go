@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -98,7 +99,7 @@ func (s *source) describe() (*mirror.Description, error) {
 func (s *source) Ends() (all []mirror.End) {
 	now := time.Now()
 	counted := map[journalKey]countedTo{}
-	s.n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+	s.n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		e := s.end(h, g, counted)
 		if o := s.n.observer; o != nil {
 			o.addKnown(h.key(), &e, now)
@@ -116,7 +117,7 @@ func (s *source) Ends() (all []mirror.End) {
 }
 
 // unheard is for how long a replica that knows no leader has not heard of one.
-func (n *Node) unheard(g *Group) time.Duration {
+func (n *Node) unheard(g *raftgroup.Group) time.Duration {
 	at := g.LastContact()
 	if at.Before(n.started) {
 		at = n.started
@@ -124,7 +125,7 @@ func (n *Node) unheard(g *Group) time.Duration {
 	return time.Since(at).Round(time.Second)
 }
 
-func (s *source) end(h *journalHandle, g *Group, counted map[journalKey]countedTo) mirror.End {
+func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[journalKey]countedTo) mirror.End {
 	at := g.Journal().Visible().Position
 	s.mu.Lock()
 	c, ok := s.records[h.key()]

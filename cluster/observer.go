@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/mirror"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -230,7 +231,7 @@ func (o *observer) assign(now time.Time) {
 
 // applyStarts trims what DeleteRecords has trimmed in the cluster.
 func (o *observer) applyStarts() {
-	o.n.eachOpen(func(name string, h *journalHandle, g *Group) {
+	o.n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := o.n.meta.StreamByID(h.stream)
 		if !ok || len(s.Starts) == 0 {
 			return

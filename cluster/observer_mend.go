@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -34,9 +35,9 @@ func (o *observer) mend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var all []*Group
-		keys := map[*Group]journalKey{}
-		o.n.eachOpen(func(_ string, h *journalHandle, g *Group) {
+		var all []*raftgroup.Group
+		keys := map[*raftgroup.Group]journalKey{}
+		o.n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 			all, keys[g] = append(all, g), h.key()
 		})
 		for _, g := range all {

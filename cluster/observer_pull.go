@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/mirror"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -149,7 +150,7 @@ func (p *puller) stop() error {
 }
 
 // follow copies from whom it is told to, until the journal ends.
-func (p *puller) follow(g *Group) error {
+func (p *puller) follow(g *raftgroup.Group) error {
 	j := g.Journal()
 	for p.ctx.Err() == nil && p.stop() == nil {
 		p.note(j)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
 // ObserverStatus is what an observer knows of its copies.
@@ -121,7 +122,7 @@ func (o *observer) status(now time.Time) ObserverStatus {
 }
 
 // groupOf returns the copy, if it is open.
-func (o *observer) groupOf(k journalKey) *Group {
+func (o *observer) groupOf(k journalKey) *raftgroup.Group {
 	h, err := o.n.handleOf(k)
 	if err != nil {
 		return nil
@@ -138,7 +139,7 @@ func (o *observer) noteCaughtUp(all bool) bool {
 }
 
 // addTo adds a journal to the status of its stream. The caller holds mu.
-func (p *puller) addTo(m *MirrorStatus, g *Group, now time.Time) {
+func (p *puller) addTo(m *MirrorStatus, g *raftgroup.Group, now time.Time) {
 	if g != nil {
 		m.LagBytes += max(0, int64(p.behind.known)-int64(p.has.Position))
 		m.LagRecords += max(0, p.behind.records-g.Journal().Records())

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -39,7 +40,7 @@ func PeekMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
 
 // peekSnapshot loads the newest good snapshot and returns the log entry that it stands for.
 func peekSnapshot(m *metadata.State, fsys vfs.FS, dir string) (index uint64, err error) {
-	meta, state, err := NewestSnapshot(fsys, dir)
+	meta, state, err := raftgroup.NewestSnapshot(fsys, dir)
 	if err != nil || meta == nil {
 		return 0, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -178,7 +179,7 @@ func (r *recovery) recoverMeta(self int32) error {
 	}
 	o := storage.Options{FS: r.fsys, Logger: r.log, Commands: true, SegmentBytes: metaSegment}
 	match := func(j *storage.Journal) (LogEnd, error) {
-		if err := MatchSnapshots(r.fsys, dir, j, r.log); err != nil {
+		if err := raftgroup.MatchSnapshots(r.fsys, dir, j, r.log); err != nil {
 			return LogEnd{}, err
 		}
 		end, _, err := newestSnapshot(r.fsys, dir)

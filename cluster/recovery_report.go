@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -168,7 +169,7 @@ func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*metadata.State, err
 
 // newestSnapshot returns where the newest good snapshot ends, and the configuration in it.
 func newestSnapshot(fsys vfs.FS, dir string) (end LogEnd, conf raft.Configuration, err error) {
-	meta, _, err := NewestSnapshot(fsys, dir)
+	meta, _, err := raftgroup.NewestSnapshot(fsys, dir)
 	if err != nil || meta == nil {
 		return end, conf, err
 	}
@@ -192,7 +193,7 @@ func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
 	}
-	if err := errors.Join(Verdict(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
+	if err := errors.Join(raftgroup.Verdict(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
 		c.Damage = err.Error()
 	}
 	return c

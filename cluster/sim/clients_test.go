@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -170,7 +171,7 @@ func (w *world) refused(values []string) {
 }
 
 // answered takes the answer to an append. What a process says that was killed reaches nobody.
-func (c *producer) answered(p *process, g *cluster.Group, b *storage.Batch, values []string, idempotent bool, err error) (acked bool) {
+func (c *producer) answered(p *process, g *raftgroup.Group, b *storage.Batch, values []string, idempotent bool, err error) (acked bool) {
 	w := c.w
 	if p.dead.Load() {
 		return false
@@ -214,7 +215,7 @@ type reader struct {
 	w      *world
 	m      *machine
 	rng    *rand.Rand
-	of     *cluster.Group
+	of     *raftgroup.Group
 	cursor [partitions]int64
 	ends   [partitions]int64
 }
@@ -242,7 +243,7 @@ func (r *reader) run() {
 	}
 }
 
-func (r *reader) read(p *process, g *cluster.Group, part uint32) {
+func (r *reader) read(p *process, g *raftgroup.Group, part uint32) {
 	w, j := r.w, g.Journal()
 	start, end := j.Bounds(part)
 	if end < r.ends[part] && !ended(p, g) {
@@ -290,7 +291,7 @@ func ended(p *process, g opened) bool {
 	}
 }
 
-func (r *reader) failed(p *process, g *cluster.Group, part uint32, err error) {
+func (r *reader) failed(p *process, g *raftgroup.Group, part uint32, err error) {
 	var outside *storage.RangeError
 	var damage *storage.DamageError
 	switch {
@@ -356,7 +357,7 @@ func (w *world) apply(n int, rng *rand.Rand) {
 }
 
 func (w *world) applyOne(client, command string, p *process, g *commandMember) {
-	got, err := g.FSMGroup.Apply(context.Background(), []byte(command))
+	got, err := g.Machine.Apply(context.Background(), []byte(command))
 	if p.dead.Load() {
 		return
 	}

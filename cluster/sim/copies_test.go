@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -16,7 +16,7 @@ const scrubEvery = 3 * time.Second
 // copies reaches the copies of the journal on the other machines, over the network.
 type copies struct{ p *process }
 
-var _ cluster.Copies = copies{}
+var _ raftgroup.Copies = copies{}
 
 // Nodes implements cluster.Copies.
 func (c copies) Nodes() (ids []string) {
@@ -97,7 +97,7 @@ func (p *process) mend(err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*rpcTimeout)
 	defer cancel()
-	from, err := cluster.MendClosed(ctx, p.mount, journalDir, d, copies{p})
+	from, err := raftgroup.MendClosed(ctx, p.mount, journalDir, d, copies{p})
 	p.m.w.logf("%s mends its journal from %q: %v", p.m.id, from, err)
 	if errors.Is(err, storage.ErrCannotMend) {
 		p.m.mu.Lock()

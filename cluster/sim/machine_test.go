@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -62,13 +62,13 @@ type process struct {
 	over  chan struct{} // closed when it is to end
 	ended chan struct{} // closed when it has
 
-	journal  atomic.Pointer[cluster.Group]
+	journal  atomic.Pointer[raftgroup.Group]
 	commands atomic.Pointer[commandMember]
 }
 
 // commandMember is a member of the command group and its state machine.
 type commandMember struct {
-	*cluster.FSMGroup
+	*raftgroup.Machine
 	*state
 }
 
@@ -273,7 +273,7 @@ func (p *process) keep(name string, open func() (opened, error)) {
 		w.logf("%s: its %s ended: %v", p.m.id, name, err)
 		p.m.judge(err)
 		wait := time.Second
-		if errors.Is(err, cluster.ErrReopen) {
+		if errors.Is(err, raftgroup.ErrReopen) {
 			wait = time.Millisecond
 		}
 		select {
@@ -294,9 +294,9 @@ func (m *machine) judge(err error) {
 	}
 }
 
-func (p *process) options(dir string, group transport.GroupID) (cluster.GroupOptions, error) {
+func (p *process) options(dir string, group transport.GroupID) (raftgroup.Options, error) {
 	w := p.m.w
-	o := cluster.GroupOptions{
+	o := raftgroup.Options{
 		Dir: dir, ID: p.m.serverID(), Timeout: w.s.timeout, RetainEvery: 2 * time.Second, Logger: p.logger(),
 		Journal: storage.Options{FS: p.mount, Boot: fmt.Sprint(p.m.id, p.boot), SegmentBytes: w.s.segment, Mode: w.s.mode, Retention: storage.Retention{Bytes: w.s.retention}},
 	}
@@ -318,7 +318,7 @@ func (p *process) openJournal() (opened, error) {
 		return nil, err
 	}
 	o.Copies, o.CareEvery = copies{p}, time.Second
-	g, err := cluster.OpenGroup(o)
+	g, err := raftgroup.Open(o)
 	if err != nil {
 		closeTransport(o.Transport)
 		p.mend(err)
@@ -335,7 +335,7 @@ func (p *process) openCommands() (opened, error) {
 	}
 	o.Journal.Retention = storage.Retention{}
 	st := newState()
-	g, err := cluster.OpenFSM(o, st)
+	g, err := raftgroup.OpenMachine(o, st)
 	if err != nil {
 		closeTransport(o.Transport)
 		return nil, err

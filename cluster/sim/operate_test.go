@@ -5,7 +5,7 @@ import (
 	"math/rand"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -27,7 +27,7 @@ func (p *process) groups() map[string]administered {
 		all["journal"] = g
 	}
 	if g := p.commands.Load(); g != nil {
-		all["commands"] = g.FSMGroup
+		all["commands"] = g.Machine
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func (w *world) strikeGroup(k kind, m *machine, rng *rand.Rand) {
 	case takeSnapshot:
 		if p := m.process(); p != nil {
 			if g := p.commands.Load(); g != nil {
-				w.clients.Go(func() { w.logf("%s takes a snapshot: %v", m.id, g.FSMGroup.Snapshot()) })
+				w.clients.Go(func() { w.logf("%s takes a snapshot: %v", m.id, g.Machine.Snapshot()) })
 			}
 		}
 	case changeMembers:
@@ -297,7 +297,7 @@ func (w *world) differs(name string) string {
 		if got, _ := g.Journal().LastIndex(); got != want {
 			return fmt.Sprintf("%s has %d entries of the %s, %s, which leads, %d", m.id, got, name, lead.id, want)
 		}
-		if jg, ok := g.(*cluster.Group); ok {
+		if jg, ok := g.(*raftgroup.Group); ok {
 			for p := range uint32(partitions) {
 				_, got := jg.Journal().Bounds(p)
 				if _, end := leader.Journal().Bounds(p); got != end {

@@ -1,0 +1,86 @@
+package raftgroup
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// AddNonvoter adds a member that gets the log and has no vote. A voter stays one. Only the leader can.
+func (m *member) AddNonvoter(id, address string, timeout time.Duration) error {
+	return appendErr(m.await(m.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
+}
+
+// TransferTo hands the lead to a voter once it has the whole log, and returns when it was told to stand; "" is the
+// voter that has most. Appends are refused with ErrNotLeader meanwhile. Only the leader can.
+func (m *member) TransferTo(id string) error {
+	if id == "" {
+		return appendErr(m.await(m.raft.LeadershipTransfer()))
+	}
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))))
+}
+
+// DemoteVoter takes a member's vote. Only the leader can.
+func (m *member) DemoteVoter(id string, timeout time.Duration) error {
+	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
+}
+
+// HasVoter says whether a member votes in the group.
+func (m *member) HasVoter(id raft.ServerID) bool {
+	return slices.ContainsFunc(m.Servers(), func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter })
+}
+
+// NearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.
+const NearEntries = maxAppendEntries
+
+// Near says whether a member has nearly all that this one, its leader, has, and gets on.
+func (m *member) Near(id raft.ServerID) bool {
+	has, ok := m.Acked(id)
+	last := m.raft.LastIndex()
+	return ok && has+NearEntries >= last && m.progress.moves(string(id), has, last, m.o.Timeout)
+}
+
+// Acked is the last entry that a member is known to have by this one, its leader.
+func (m *member) Acked(id raft.ServerID) (entry uint64, ok bool) {
+	g, ok := m.o.Transport.(interface {
+		Acked(member raft.ServerID) (uint64, bool)
+	})
+	if !ok {
+		return 0, false
+	}
+	return g.Acked(id)
+}
+
+// HandTo hands the lead to a member that votes and has nearly everything. Raft would tell any other to stand too, which
+// ends this leader's term and gives no other.
+func (m *member) HandTo(id raft.ServerID, address raft.ServerAddress) error {
+	if !m.HasVoter(id) || !m.Near(id) {
+		return fmt.Errorf("the copy of node %s has no vote yet, or not all of the journal", address)
+	}
+	return appendErr(m.await(m.raft.LeadershipTransferToServer(id, address)))
+}
+
+// Settled says whether the group's members are those of a committed entry.
+func (m *member) Settled() bool {
+	f := m.raft.GetConfiguration()
+	return m.await(f) == nil && f.Index() <= m.raft.CommitIndex()
+}
+
+// await waits for what raft promised, or for its end: what is in raft's queue when it is shut down it never answers.
+func (m *member) await(f raft.Future) error {
+	answered := make(chan error, 1)
+	go func() { answered <- f.Error() }() // ends with the answer; left behind, with nothing to do, if none comes
+	select {
+	case err := <-answered:
+		return err
+	case <-m.done:
+	}
+	select {
+	case err := <-answered: // raft answers what it has begun before it ends
+		return err
+	default:
+		return raft.ErrRaftShutdown
+	}
+}

@@ -1,0 +1,112 @@
+package raftgroup
+
+import (
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+)
+
+// raftLogger gives raft's messages to slog. Below Warn they are dropped: the normal course is silent. So is what raft says of
+// each group, several times a second, for as long as a node cannot be reached: the transport says that once.
+type raftLogger struct {
+	to   *slog.Logger
+	name string
+	args []any
+}
+
+var _ hclog.Logger = (*raftLogger)(nil)
+
+// Log implements hclog.Logger.
+func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
+	switch level {
+	case hclog.Warn:
+		l.Warn(msg, args...)
+	case hclog.Error:
+		l.Error(msg, args...)
+	}
+}
+
+// Trace implements hclog.Logger.
+func (l *raftLogger) Trace(string, ...any) {}
+
+// Debug implements hclog.Logger.
+func (l *raftLogger) Debug(string, ...any) {}
+
+// Info implements hclog.Logger.
+func (l *raftLogger) Info(string, ...any) {}
+
+// Warn implements hclog.Logger.
+func (l *raftLogger) Warn(msg string, args ...any) {
+	if !slices.ContainsFunc(args, unreachable) {
+		l.to.Warn("raft", l.attrs(msg, args)...)
+	}
+}
+
+// Error implements hclog.Logger. Raft calls errors what a group recovers from; what ends a group is told by its Err.
+func (l *raftLogger) Error(msg string, args ...any) { l.Warn(msg, args...) }
+
+// unreachable says whether a message's argument is the error of a node that cannot be reached.
+func unreachable(arg any) bool {
+	err, ok := arg.(error)
+	return ok && errors.Is(err, transport.ErrUnreachable)
+}
+
+func (l *raftLogger) attrs(msg string, args []any) []any {
+	return append(append([]any{"message", msg}, l.args...), args...)
+}
+
+// IsTrace implements hclog.Logger.
+func (l *raftLogger) IsTrace() bool { return false }
+
+// IsDebug implements hclog.Logger.
+func (l *raftLogger) IsDebug() bool { return false }
+
+// IsInfo implements hclog.Logger.
+func (l *raftLogger) IsInfo() bool { return false }
+
+// IsWarn implements hclog.Logger.
+func (l *raftLogger) IsWarn() bool { return true }
+
+// IsError implements hclog.Logger.
+func (l *raftLogger) IsError() bool { return true }
+
+// ImpliedArgs implements hclog.Logger.
+func (l *raftLogger) ImpliedArgs() []any { return l.args }
+
+// With implements hclog.Logger.
+func (l *raftLogger) With(args ...any) hclog.Logger {
+	return &raftLogger{to: l.to, name: l.name, args: append(append([]any(nil), l.args...), args...)}
+}
+
+// Name implements hclog.Logger.
+func (l *raftLogger) Name() string { return l.name }
+
+// Named implements hclog.Logger.
+func (l *raftLogger) Named(name string) hclog.Logger {
+	return &raftLogger{to: l.to, name: name, args: l.args}
+}
+
+// ResetNamed implements hclog.Logger.
+func (l *raftLogger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
+
+// SetLevel implements hclog.Logger; the level is fixed.
+func (l *raftLogger) SetLevel(hclog.Level) {}
+
+// GetLevel implements hclog.Logger.
+func (l *raftLogger) GetLevel() hclog.Level { return hclog.Warn }
+
+// StandardLogger implements hclog.Logger.
+func (l *raftLogger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
+	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
+}
+
+// StandardWriter implements hclog.Logger.
+func (l *raftLogger) StandardWriter(o *hclog.StandardLoggerOptions) io.Writer {
+	return l.StandardLogger(o).Writer()
+}

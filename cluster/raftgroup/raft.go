@@ -1,0 +1,139 @@
+package raftgroup
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/storage"
+)
+
+// maxAppendEntries bounds the entries raft stores, sends and applies at a time. Proposals in flight must not be more
+// (raft's pipeline sends one request for each wake-up).
+const maxAppendEntries = transport.MaxEntries
+
+// baseConfig is what groups of both kinds have in common.
+func baseConfig(o Options) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(o.ID)
+	c.HeartbeatTimeout = o.Timeout
+	c.ElectionTimeout = o.Timeout
+	// Raft's lease makes a leader step down that hears from no majority; what it answers readers it confirms by a round. As
+	// heartbeats are seldom and wait for each other, and machines are busy, it is as long as raft allows.
+	c.LeaderLeaseTimeout = o.Timeout
+	c.CommitTimeout = o.CommitEvery
+	c.MaxAppendEntries = maxAppendEntries
+	c.BatchApplyCh = true
+	c.NoLegacyTelemetry = true
+	// A leader that is taken out of its group follows. If raft ended by itself, what it is given after that was never answered.
+	c.ShutdownOnRemove = false
+	c.Logger = &raftLogger{to: o.Logger, args: []any{"dir", o.Dir}}
+	return c
+}
+
+// journalConfig is raft's configuration over a log that is the data: nothing but retention may ever shorten it, so
+// automatic snapshots are off twice over.
+func journalConfig(o Options) *raft.Config {
+	c := baseConfig(o)
+	c.SnapshotThreshold = math.MaxUint64
+	c.TrailingLogs = math.MaxUint64
+	c.SnapshotInterval = 10000 * time.Hour
+	c.NoSnapshotRestoreOnStart = true
+	return c
+}
+
+// store is a group's journal as raft sees it. Raft panics, and with it the process, when a vote cannot be stored or an
+// entry not be read. The journal has then failed and the group is being shut down, so the goroutine that asked ends
+// instead, before it can act on the error: the other groups of the process go on.
+type store struct {
+	*storage.Journal
+	started atomic.Bool // raft runs, so calls come from its goroutines
+	mayVote func() bool // whether a vote may be stored
+	outcast error       // refuses all entries
+
+	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
+
+	mu  sync.Mutex
+	err error // the first error; guarded by mu
+}
+
+var (
+	_ raft.LogStore          = (*store)(nil)
+	_ raft.StableStore       = (*store)(nil)
+	_ raft.MonotonicLogStore = (*store)(nil)
+)
+
+func (s *store) firstErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// stopOn ends raft's goroutine if err is one that raft would panic on.
+func (s *store) stopOn(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.mu.Unlock()
+	if s.started.Load() {
+		s.Journal.Fail(err)
+		runtime.Goexit() // raft starts its goroutines so that deferred calls tell it of the end
+	}
+	return err
+}
+
+// StoreLogs implements raft.LogStore.
+func (s *store) StoreLogs(logs []*raft.Log) error {
+	if s.outcast != nil {
+		return s.outcast
+	}
+	err := s.Journal.StoreLogs(logs)
+	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {
+		s.onRefused(logs)
+	}
+	return err
+}
+
+// Received implements transport.Journal.
+func (s *store) Received(frames []byte, first uint64) ([]*raft.Log, error) {
+	logs, err := s.Journal.Received(frames, first)
+	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {
+		s.onRefused(append(logs, &raft.Log{Index: first + uint64(len(logs))}))
+	}
+	return logs, err
+}
+
+// GetLog implements raft.LogStore.
+func (s *store) GetLog(index uint64, l *raft.Log) error {
+	err := s.Journal.GetLog(index, l)
+	if err == raft.ErrLogNotFound {
+		return err
+	}
+	return s.stopOn(err)
+}
+
+// Set implements raft.StableStore.
+func (s *store) Set(key, value []byte) error {
+	if isVote(key) && !s.mayVote() {
+		return errInDoubt // raft goes on without having voted
+	}
+	return s.stopOn(s.Journal.Set(key, value))
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *store) SetUint64(key []byte, value uint64) error {
+	if isVote(key) && !s.mayVote() {
+		return errInDoubt
+	}
+	return s.stopOn(s.Journal.SetUint64(key, value))
+}

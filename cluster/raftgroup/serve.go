@@ -1,0 +1,75 @@
+package raftgroup
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// serving is what a leader has to know before it answers readers.
+type serving struct {
+	mu       sync.Mutex // held while the lead is verified
+	term     uint64     // of which an entry is known to be committed; guarded by mu
+	verified time.Time  // when the last round began that confirmed the lead in this term; guarded by mu
+}
+
+// Serves says whether this member leads and an entry of its own term is committed: only then is all that earlier leaders
+// have acknowledged known to be committed here.
+func (g *Group) Serves() bool {
+	if g.alone != nil {
+		return true
+	}
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	return g.servesLocked()
+}
+
+func (g *Group) servesLocked() bool {
+	if g.raft.State() != raft.Leader {
+		return false
+	}
+	term := g.raft.CurrentTerm()
+	if g.serving.term == term {
+		return true
+	}
+	commit := g.raft.CommitIndex()
+	var l raft.Log
+	if err := g.journal.GetLog(commit, &l); err != nil || l.Term != term || g.raft.State() != raft.Leader {
+		return false
+	}
+	g.journal.Commit(commit) // what earlier leaders have shown is not hidden again
+	g.serving.term, g.serving.verified = term, time.Time{}
+	return true
+}
+
+// Confirm returns nil if this member leads, and a majority has answered a round that began within a quarter of the election
+// timeout. Nobody else is elected meanwhile by raft's timers. But a member may be told to stand at once, by those who take
+// the leader for dead, though others hear it: then this one knows for up to that long no more than it did. For readers of
+// records that is no harm: what they get is committed, and in order.
+func (g *Group) Confirm() error { return g.ConfirmSince(time.Now().Add(-g.o.Timeout / 4)) }
+
+// ConfirmSince returns nil if this member leads and a majority has answered a round that began after a time: what any
+// leader had acknowledged by then is known here.
+func (g *Group) ConfirmSince(since time.Time) error {
+	if g.alone != nil {
+		return nil
+	}
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if !g.servesLocked() {
+		return ErrNotLeader
+	}
+	if g.serving.verified.After(since) {
+		return nil
+	}
+	now := time.Now()
+	if h, ok := g.o.Transport.(interface{ Hasten() }); ok {
+		h.Hasten()
+	}
+	if err := g.await(g.raft.VerifyLeader()); err != nil {
+		return ErrNotLeader
+	}
+	g.serving.verified = now
+	return nil
+}
