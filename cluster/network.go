@@ -14,8 +14,9 @@ type Network struct {
 	Listener net.Listener
 	// Advertise is the address that the other nodes are told; the Listener's own if empty.
 	Advertise string
-	// Join holds addresses of nodes of the cluster to join. It counts only for an empty directory, which founds a new cluster
-	// if Join is empty; later the directory knows its cluster.
+	// Join holds addresses of nodes of the cluster to join. An empty directory founds a new cluster if Join is empty. Later the
+	// directory knows its cluster; the other nodes are then looked for there, too. A directory that founded a cluster of one
+	// does not go on if one of the addresses is that of another cluster; see [Node.Removed].
 	Join []string
 	// Rack is the zone of the node: the replicas of a journal go to different ones.
 	Rack string
@@ -25,6 +26,14 @@ type Network struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Timeout is raft's heartbeat and election timeout, and after how long without a word a node is taken for dead; 2 s if 0.
 	Timeout time.Duration
+}
+
+// dial opens a connection to an address.
+func (o *Network) dial(ctx context.Context, address string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial(ctx, address)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // nodeName is a node's id as raft and the transport write it.

@@ -97,6 +97,7 @@ type Node struct {
 	started  time.Time
 	closing  atomic.Bool // leads are handed over, and none is wanted back
 	removal  removal
+	reached  reachability
 
 	id           int32
 	file         *nodeFile
@@ -211,6 +212,7 @@ func (n *Node) runNetwork() {
 	n.wg.Go(n.steward)
 	n.wg.Go(n.preferLeaders)
 	n.wg.Go(n.settle)
+	n.wg.Go(n.greetOthers)
 	n.runHouse()
 }
 

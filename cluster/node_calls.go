@@ -15,15 +15,16 @@ import (
 
 // The kinds of calls between nodes. They keep their numbers.
 const (
-	callApply   uint8 = 1 // a metadata entry, to who leads the metadata; answered with an applyAnswer
-	callSync    uint8 = 2 // answered with the entry up to which everything that was acknowledged is applied
-	callMarker  uint8 = 3 // a markerCall, to who leads the journal
-	callLeads   uint8 = 4 // a leadsCall: what the caller leads
-	callStalled uint8 = 5 // the caller's disk does not answer: take over what it leads
-	callJournal uint8 = 6 // a transferCall, to who leads the journal
-	callReport  uint8 = 7 // a reportCall; answered with a NodeReport
-	callCopy    uint8 = 8 // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
-	callFresh   uint8 = 9 // a journalKey, to who leads the journal; answered with a freshAnswer
+	callApply   uint8 = 1  // a metadata entry, to who leads the metadata; answered with an applyAnswer
+	callSync    uint8 = 2  // answered with the entry up to which everything that was acknowledged is applied
+	callMarker  uint8 = 3  // a markerCall, to who leads the journal
+	callLeads   uint8 = 4  // a leadsCall: what the caller leads
+	callStalled uint8 = 5  // the caller's disk does not answer: take over what it leads
+	callJournal uint8 = 6  // a transferCall, to who leads the journal
+	callReport  uint8 = 7  // a reportCall; answered with a NodeReport
+	callCopy    uint8 = 8  // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
+	callFresh   uint8 = 9  // a journalKey, to who leads the journal; answered with a freshAnswer
+	callWhere   uint8 = 10 // answered with a whereAnswer
 )
 
 // callAnswer is the body of every answer: a value, or an error that keeps its meaning.
@@ -64,6 +65,8 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 		value, err = n.answerCopy(body)
 	case callFresh:
 		value, err = n.answerFresh(body)
+	case callWhere:
+		value = n.answerWhere()
 	case callReport:
 		value, err = n.answerReport(body)
 	default:

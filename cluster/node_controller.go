@@ -27,7 +27,11 @@ func (n *Node) control() {
 	seen := sightings{}
 	for {
 		changed := n.meta.Changed()
-		n.lookForRefusals()
+		peers := n.trans.Stats().Peers
+		n.askAround()
+		n.lookForRefusals(peers)
+		n.lookForDoubles(peers)
+		n.lookWhoReaches(peers)
 		seen.note(n) // whoever leads: a leader that takes over from one that died knows since when
 		if _, ok := n.Coordinator(); ok {
 			n.stepDownIfLeaving()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/hashicorp/raft"
 )
@@ -128,7 +127,7 @@ func (n *Node) SyncMeta(ctx context.Context) error {
 			return ErrClosed
 		}
 		if n.removal.told() {
-			return metadata.ErrRemoved
+			return n.removal.err
 		}
 	}
 }

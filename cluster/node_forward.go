@@ -46,7 +46,7 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 			return v, err
 		}
 		if n.removal.told() {
-			return nil, metadata.ErrRemoved
+			return nil, n.removal.err
 		}
 		if !pause(n.ctx, retryPause) {
 			return nil, fmt.Errorf("%w: %w", ErrClosed, err)

@@ -204,6 +204,9 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%s is the address of node %d, which is up: every node needs one of its own, at which the others reach it", c.Address, m.ID)
 		}
 	}
+	if err := n.tryAddress(ctx, c.Address); err != nil {
+		return nil, err
+	}
 	v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &c})
 	if err != nil {
 		return nil, err

@@ -48,6 +48,7 @@ func TestNobodyJoinsWithTheAddressOfANodeThatIsUp(t *testing.T) {
 		t.Errorf("there are %d members", got)
 	}
 	c.Stop(2)
+	defer cable.Listen(t, c.Address(2)).Close() // the other machine is there
 	if n := <-opened; n != nil {
 		if n.ID() != 4 {
 			t.Errorf("the node that took the place of node 3 is node %d", n.ID())

@@ -21,7 +21,7 @@ func (n *Node) openNetwork() error {
 	net, me := n.opts.Network, n.file.get()
 	var err error
 	n.trans, err = transport.Open(transport.Options{
-		Cluster: me.family(), Node: nodeName(n.id), Listener: net.Listener, Dial: net.Dial, TLS: net.TLS,
+		Cluster: me.family(), Node: nodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS,
 		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})

@@ -1,20 +1,19 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
-// removal is what a node knows of its own removal from the cluster.
+// removal is what a node knows of its own removal from the cluster, or why it cannot be part of it.
 type removal struct {
 	once sync.Once
+	err  error         // what happened and what to do; set before done is closed
 	done chan struct{} // closed when it is known
 }
 
@@ -30,6 +29,9 @@ func (r *removal) told() bool {
 // Removed is closed when this node learns that it is not part of its cluster any more: it was taken out, or the cluster
 // went on without it after it had lost its majority. What it has counts for nothing from then on: whoever has opened the
 // node should stop serving clients and close it. Opening the directory again is refused.
+//
+// It is also closed when the node must not go on as it was started, though its directory may: it is a copy of a node that
+// runs elsewhere, or was to join a cluster and has one of its own. [Node.Health] says which it is.
 func (n *Node) Removed() <-chan struct{} { return n.removal.done }
 
 // removedErr says what happened and what to do.
@@ -42,7 +44,17 @@ func (n *Node) removedErr() error {
 func (n *Node) noteRemoved(how string) {
 	n.removal.once.Do(func() {
 		err := n.file.update(func(i *identity) { i.Removed = how })
-		n.logger.Error("THIS NODE WAS TAKEN OUT OF ITS CLUSTER: it serves nobody any more", "error", errors.Join(n.removedErr(), err))
+		n.removal.err = errors.Join(n.removedErr(), err)
+		n.logger.Error("THIS NODE WAS TAKEN OUT OF ITS CLUSTER: it serves nobody any more", "error", n.removal.err)
+		close(n.removal.done)
+	})
+}
+
+// noteUnfit ends the node for as long as it runs, and tells everyone.
+func (n *Node) noteUnfit(err error) {
+	n.removal.once.Do(func() {
+		n.removal.err = err
+		n.logger.Error("THIS NODE CANNOT BE PART OF ITS CLUSTER as it was started: it serves nobody any more", "error", err)
 		close(n.removal.done)
 	})
 }
@@ -56,17 +68,9 @@ func (n *Node) refuseRemoved() error {
 	return n.removedErr()
 }
 
-// lookForRefusals learns from nodes of a later generation that this one's does not count any more, and, while no leader of
-// the metadata tells this node anything, from those it knew last whether it was taken out.
-func (n *Node) lookForRefusals() {
-	if n.Controller() < 0 {
-		for id := range n.file.get().Peers {
-			ctx, cancel := context.WithTimeout(n.ctx, time.Second)
-			_ = n.callNode(ctx, id, callSync, nil, nil) // what it answers else is of no interest
-			cancel()
-		}
-	}
-	for node, p := range n.trans.Stats().Peers {
+// lookForRefusals learns from nodes of a later generation that this one's does not count any more.
+func (n *Node) lookForRefusals(peers map[string]transport.PeerStats) {
+	for node, p := range peers {
 		var refused *transport.RefusedError
 		if errors.As(p.Err, &refused) && strings.Contains(refused.Reason, transport.Superseded) {
 			n.noteRemoved(fmt.Sprintf("node %s says that the cluster went on without it", node))

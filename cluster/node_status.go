@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -148,7 +149,10 @@ func (n *Node) memberStatus(m metadata.Member, a *nodeAnswer, voter bool) Member
 	s := MemberStatus{Member: m, Up: n.Up(m.ID), Voter: voter}
 	switch {
 	case !s.Up:
-		s.Since = n.trans.Stats().Peers[nodeName(m.ID)].Heard
+		p := n.trans.Stats().Peers[nodeName(m.ID)]
+		if s.Since = p.Heard; p.Serves && p.Err != nil {
+			s.Problem = fmt.Sprintf("it reaches node %d, which does not reach it at %s: %v", n.id, p.Address, p.Err)
+		}
 	case a.err != nil:
 		s.Problem = "it does not say how it is: " + a.err.Error()
 	default:

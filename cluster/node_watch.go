@@ -66,12 +66,16 @@ func (n *Node) Disk() DiskStatus {
 
 // Health says why data does not move, or nil while it does: the disk is nearly
 // full or does not answer, journals have become read-only, copies are damaged and
-// cannot be mended, or differ, or too many are in doubt for a leader.
+// cannot be mended, or differ, or too many are in doubt for a leader, or no other
+// node reaches this one.
 func (n *Node) Health() error {
 	s := n.disk.now()
 	var errs []error
 	if n.removal.told() {
-		errs = append(errs, n.removedErr())
+		errs = append(errs, n.removal.err)
+	}
+	if err := n.reached.err(); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Stalled != nil {
 		errs = append(errs, fmt.Errorf("the disk has not answered a %s of %s for %s", s.Stalled.Op, s.Stalled.File, s.Stalled.For.Round(time.Second)))

@@ -121,6 +121,13 @@ func (c *Cluster) Begin(i int) *cluster.Node {
 	return n
 }
 
+// Move has a node that is stopped listen at another address from its next start on, at which it is given addresses to join.
+func (c *Cluster) Move(i int, join ...string) {
+	network := *c.opts[i].Network
+	network.Advertise, network.Join = "", join
+	c.opts[i].Network = &network
+}
+
 // WaitReady waits until a node is ready.
 func (c *Cluster) WaitReady(i int) {
 	c.t.Helper()

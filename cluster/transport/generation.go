@@ -22,15 +22,15 @@ func generation(cluster string) (id string, number uint64) {
 	return id, number
 }
 
-// stranger says why a node of another cluster is refused, or of this one in another generation.
-func stranger(theirs, ours string) string {
+// stranger is the objection to a node of another cluster, or of this one in another generation.
+func stranger(theirs, ours string) objection {
 	id, number := generation(theirs)
 	our, now := generation(ours)
 	switch {
 	case id == our && number < now:
-		return fmt.Sprintf("%s: it has what was before generation %d; to join again it needs an empty folder", Superseded, now)
+		return objection{reason: fmt.Sprintf("%s: it has what was before generation %d; to join again it needs an empty folder", Superseded, now)}
 	case id == our:
-		return fmt.Sprintf("this node's cluster lost its majority and went on, as generation %d, without this node", number)
+		return objection{reason: fmt.Sprintf("this node's cluster lost its majority and went on, as generation %d, without this node", number)}
 	}
-	return fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", theirs, ours)
+	return objection{fmt.Sprintf("it belongs to cluster %q, this node to %q: correct its list of nodes or its cluster id", theirs, ours), flagForeign}
 }

@@ -246,7 +246,7 @@ func (t *Transport) objection(h hello, conn net.Conn) objection {
 	case h.lane == laneObserver && observes(h.cluster, t.o.Cluster):
 		return objection{}
 	case h.cluster != t.o.Cluster:
-		return objection{stranger(h.cluster, t.o.Cluster), flagForeign}
+		return stranger(h.cluster, t.o.Cluster)
 	case h.node == t.o.Node:
 		return objection{reason: fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)}
 	}

@@ -13,11 +13,12 @@ import (
 // met takes over where who said hello is reached.
 func (t *Transport) met(h hello) {
 	if h.address != "" {
-		t.found(h.node, h.address)
+		t.LookAt(h.node, h.address)
 	}
 }
 
-func (t *Transport) found(id, address string) {
+// LookAt looks for a known peer at an address, too, if it is not connected: somebody has seen it there.
+func (t *Transport) LookAt(id, address string) {
 	if p, err := t.peer(id); err == nil {
 		p.found(address)
 	}
@@ -66,7 +67,7 @@ func (t *Transport) Greet(ctx context.Context, address string) (node string, err
 	}
 	defer c.Close()
 	if c.node != t.o.Node {
-		t.found(c.node, address)
+		t.LookAt(c.node, address)
 	}
 	return c.node, nil
 }

@@ -28,7 +28,7 @@ type ClusterConfig struct {
 func (c *ClusterConfig) Fields(d *configs.Fields) {
 	d.String(&c.Listen, "listen", "", "Address where the other nodes connect, host:port.", addressOrNone)
 	d.String(&c.Advertise, "advertise", "", "Address that the other nodes are told to use, where it differs, host:port.", addressOrNone)
-	d.Strings(&c.Join, "join", nil, "Addresses of nodes of the cluster to join, any of them. They count only as long as the folder is empty: later it knows its cluster. Empty founds a cluster of one, which others can join.")
+	d.Strings(&c.Join, "join", nil, "Addresses of nodes of the cluster to join, any of them. An empty folder without them founds a cluster of one, which others can join. Later the folder knows its cluster, and the other nodes are looked for there, too, should they have moved; an address of another cluster ends a server whose folder founded one of its own.")
 	d.String(&c.Rack, "rack", "", "Zone of the node: the replicas of a journal go to different ones, and consumers that name their own read there.")
 	d.Strings(&c.Observe, "observe", nil, "Addresses of nodes, or of other observers, to copy from: makes this an observer, which is no node of the cluster, has a copy of everything, and only reads. The first that is up and not behind is taken. `listen` is then where further observers connect, and may be empty.")
 	d.Duration(&c.ObserveRetention, "observe_retention", 0, "For how long an observer keeps records, in place of the streams' own `retention.ms` and `retention.bytes`; 0s goes by those.")
