@@ -19,24 +19,41 @@ type listener struct {
 	access kafka.Access
 }
 
+// listeners are the open addresses of a server, but for that of its cluster.
+type listeners struct {
+	kafka []listener
+	http  net.Listener // nil: there is none
+}
+
 // openListeners opens all addresses, or none.
-func openListeners(f *ServerFile, log *slog.Logger) ([]listener, error) {
-	var all []listener
+func openListeners(f *ServerFile, log *slog.Logger) (*listeners, error) {
+	var all listeners
 	for i := range f.Listeners {
 		l, err := openListener(&f.Listeners[i], log)
 		if err != nil {
-			closeListeners(all)
+			all.close()
 			return nil, err
 		}
 		l.access.Name = f.listenerName(i)
-		all = append(all, l)
+		all.kafka = append(all.kafka, l)
 	}
-	return all, nil
+	if f.HTTP != "" {
+		l, err := net.Listen("tcp", f.HTTP)
+		if err != nil {
+			all.close()
+			return nil, fmt.Errorf("%w: --http: %w", ErrEnvironment, err)
+		}
+		all.http = l
+	}
+	return &all, nil
 }
 
-func closeListeners(all []listener) {
-	for _, l := range all {
+func (all *listeners) close() {
+	for _, l := range all.kafka {
 		l.Close()
+	}
+	if all.http != nil {
+		all.http.Close()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -81,11 +80,13 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	// All addresses are taken before the folder is touched, or anybody asked to let this node in: one that is not free changes
+	// nothing.
 	listeners, err := openListeners(f, o.Log)
 	if err != nil {
 		return err
 	}
-	defer closeListeners(listeners) // once more, for those that nothing serves yet
+	defer listeners.close() // once more, for those that nothing serves yet
 	network, err := f.network(o.Log)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 }
 
 // serve serves all listeners of an open journal.
-func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, o ServerOptions) error {
+func (s *store) serve(ctx context.Context, listeners *listeners, f *ServerFile, o ServerOptions) error {
 	ctx, stop := s.untilHandedOver(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
@@ -121,24 +122,20 @@ func (s *store) serve(ctx context.Context, listeners []listener, f *ServerFile, 
 	if err != nil {
 		return err
 	}
-	if f.HTTP != "" {
-		h, err := net.Listen("tcp", f.HTTP)
-		if err != nil {
-			return fmt.Errorf("%w: --http: %w", ErrEnvironment, err)
-		}
-		group.Go(func() error { return page.Serve(ctx, h) })
+	if listeners.http != nil {
+		group.Go(func() error { return page.Serve(ctx, listeners.http) })
 	}
 	group.Go(func() error { return s.serveSocket(ctx) })
 	group.Go(func() error { return s.serveOwner(ctx) })
 	group.Go(func() error {
-		if err := s.prepare(ctx, listeners, f); err != nil || ctx.Err() != nil {
+		if err := s.prepare(ctx, listeners.kafka, f); err != nil || ctx.Err() != nil {
 			return err
 		}
 		prepared.Store(true)
-		for _, l := range listeners {
+		for _, l := range listeners.kafka {
 			group.Go(func() error { return s.server.Serve(ctx, l, l.access) })
 		}
-		o.Log.Info("serving", "dir", s.dir, "node", s.node.ID(), "kafka", slices.Sorted(maps.Values(announced(listeners))), "http", f.HTTP)
+		o.Log.Info("serving", "dir", s.dir, "node", s.node.ID(), "kafka", slices.Sorted(maps.Values(announced(listeners.kafka))), "http", f.HTTP)
 		return nil
 	})
 	return group.Wait()
