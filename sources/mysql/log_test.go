@@ -652,6 +652,33 @@ func TestOtherServer(t *testing.T) {
 			r.wantStop("other-server")
 		})
 	}
+	// With GTIDs a log that was reset gives out numbers again that were read.
+	for reset, start := range map[string]func(testing.TB, services.Options) *services.MySQL{
+		"RESET BINARY LOGS AND GTIDS": services.MySQLForTest, "RESET MASTER": services.MariaDBForTest,
+	} {
+		t.Run("reset to the same GTIDs, "+reset, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, start(t, services.Options{}))
+			r.exec("CREATE TABLE o (id INT PRIMARY KEY)", "INSERT INTO o VALUES (0)", "FLUSH LOGS", "INSERT INTO o VALUES (1)")
+			r.once()
+			r.exec("FLUSH LOGS")
+			r.purge()
+			r.once() // its file has gone in order
+			r.exec("INSERT INTO o VALUES (2)")
+			r.once()
+			r.equal("o")
+			time.Sleep(1100 * time.Millisecond) // the age of a file is in whole seconds
+			r.exec(reset)
+			for i := range 20 {
+				r.exec(fmt.Sprintf("INSERT INTO o VALUES (%d)", i+3))
+			}
+			r.wantStop("binlog-reset")
+			for range 5 {
+				r.exec("FLUSH LOGS")
+			}
+			r.wantStop("binlog-reset") // now there is a file of that name again
+		})
+	}
 	t.Run("reset", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, services.MySQLForTest(t, services.Options{Variant: "nogtid"}))

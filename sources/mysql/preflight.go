@@ -224,9 +224,12 @@ func purged(cfg *Config, err error) error {
 func (s *Source) reachable(ctx context.Context, r *reader, p *resume) error {
 	switch {
 	case r.srv.flavor == flavorMariaDB && r.done != nil:
-		return nil // the server checks it itself
+		return s.sameLog(ctx, r, p) // the server checks the rest
 	case r.done != nil:
-		return s.reachableGTIDs(ctx, r)
+		if err := s.reachableGTIDs(ctx, r); err != nil {
+			return err
+		}
+		return s.sameLog(ctx, r, p)
 	case p.Server != r.srv.uuid:
 		return &pipeline.StopError{Code: "other-server", Where: s.cfg.Addr,
 			Err: fmt.Errorf("the position %s is one of server %s, this is %s, and without GTIDs (gtid_mode=ON) it means nothing here", p.place, p.Server, r.srv.uuid),
@@ -245,11 +248,7 @@ func (s *Source) reachableGTIDs(ctx context.Context, r *reader) error {
 			Err: fmt.Errorf("the server has not executed all transactions that were read before (%s of %s)", executed, r.done),
 			Fix: "lead the address to a server that has them, or " + anew}
 	}
-	var text string
-	if err := r.srv.db.QueryRowContext(ctx, "SELECT @@global.gtid_purged").Scan(&text); err != nil {
-		return fmt.Errorf("asking for the purged transactions: %w", err)
-	}
-	gone, err := parseGTIDs(r.srv.flavor, text)
+	gone, err := r.srv.purged(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -260,37 +259,15 @@ func (s *Source) reachableGTIDs(ctx context.Context, r *reader) error {
 }
 
 func (s *Source) reachableFile(ctx context.Context, r *reader, p *resume) error {
-	rows, err := r.srv.db.QueryContext(ctx, "SHOW BINARY LOGS")
+	files, err := r.srv.logFiles(ctx)
 	if err != nil {
-		return fmt.Errorf("listing the binary logs: %w", err)
+		return err
 	}
-	found, size := false, uint64(0)
-	err = scanAll(rows, func() error {
-		columns, err := rows.Columns()
-		if err != nil {
-			return err
-		}
-		var name string
-		var n uint64
-		dest := []any{&name, &n}
-		for range columns[2:] {
-			dest = append(dest, new(sql.RawBytes))
-		}
-		if err := rows.Scan(dest...); err != nil {
-			return err
-		}
-		if name == p.File {
-			found, size = true, n
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("listing the binary logs: %w", err)
-	}
-	if !found {
+	i := slices.IndexFunc(files, func(f logFile) bool { return f.name == p.File })
+	if i < 0 {
 		return purged(&s.cfg, fmt.Errorf("the server no longer has the file %s", p.File))
 	}
-	if p.Pos > size {
+	if size := files[i].size; p.Pos > size {
 		return &pipeline.StopError{Code: "binlog-reset", Where: p.place.String(), Err: fmt.Errorf("the file has %d bytes: the binary log was reset", size),
 			Fix: anew}
 	}
