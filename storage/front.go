@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -37,8 +38,13 @@ func (j *Journal) Sealed() Front {
 	return j.sealed
 }
 
-// Reset throws the log away and starts it anew behind the front that another replica sent. Segments go from the last
-// one, so that an interruption leaves a shorter log.
+// ErrHasMore refuses to begin a log anew that goes on behind the place where it should begin.
+var ErrHasMore = errors.New("the log has all of what it should begin behind, and goes on there")
+
+// Reset throws the log away and starts it anew behind the front that another replica sent, of which all is committed.
+// Segments go from the last one, so that an interruption leaves a shorter log. A log that has that front already keeps
+// what lies behind it, which may have been acknowledged: the error is ErrHasMore, and nothing was done. Until the new
+// front is there readers see what they saw, and no partition's end ever goes back.
 func (j *Journal) Reset(state []byte) error {
 	if len(state) < 4 {
 		return errShort
@@ -57,17 +63,49 @@ func (j *Journal) Reset(state []byte) error {
 	if err := j.writable(); err != nil {
 		return err
 	}
+	if j.goesOnBehind(front) {
+		return fmt.Errorf("beginning the log behind entry %d: %w", front.index, ErrHasMore)
+	}
 	if err := j.reset(front); err != nil {
 		return j.fail(err)
 	}
 	return nil
 }
 
+// goesOnBehind says whether the log has a front, or a later one, and entries behind it.
+func (j *Journal) goesOnBehind(front *tail) bool {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	at, _, ok := j.anchor(front.index, front.term)
+	return ok && (at > front.index || j.index.lastIndex() > at)
+}
+
+// Anchor returns the entry by which a leader is to know this log that would have it begin behind the entry index, of
+// term, as the leader has nothing before that any more: that entry, if the log has it, or the one before the log's own
+// front, if that is later. Either is committed, as the leader's is. Without one nothing in the log can count.
+func (j *Journal) Anchor(index, term uint64) (at, of uint64, ok bool) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.anchor(index, term)
+}
+
+// anchor is Anchor. A log of commands has no front that raft knows, but snapshots. The caller holds mu.
+func (j *Journal) anchor(index, term uint64) (at, of uint64, ok bool) {
+	if f := &j.index.front; f.index > 0 && index <= f.index && !j.o.Commands {
+		return f.index, f.term, index < f.index || term == f.term
+	}
+	seg, n, ok := j.index.find(index)
+	if !ok || index < j.index.first || uint64(seg.entries[n].term) != term {
+		return 0, 0, false
+	}
+	return index, term, true
+}
+
 func (j *Journal) reset(front *tail) error {
 	j.flushMu.Lock()
 	defer j.flushMu.Unlock()
 	j.space.pausePreparer()
-	if err := j.lowerDurable(0); err != nil {
+	if err := j.unmark(); err != nil {
 		return err
 	}
 	j.mu.RLock()
@@ -94,7 +132,6 @@ func (j *Journal) reset(front *tail) error {
 	if err != nil {
 		return err
 	}
-	j.committed.Store(0)
 	if err := j.install(l); err != nil {
 		return err
 	}
@@ -108,6 +145,13 @@ func (j *Journal) reset(front *tail) error {
 	j.committed.Store(front.pos)
 	j.changed()
 	return nil
+}
+
+// unmark takes the mark on the disk back before everything that it vouches for is removed; readers still have the files.
+func (j *Journal) unmark() error {
+	j.markMu.Lock()
+	defer j.markMu.Unlock()
+	return j.mark.setSynced(0, markCutting)
 }
 
 func (j *Journal) removeSpares() error {

@@ -34,7 +34,8 @@ var errNoSnapshot = errors.New("a journal's log is its data: it has no snapshots
 func (f journalFSM) Snapshot() (raft.FSMSnapshot, error) { return nil, errNoSnapshot }
 
 // Restore implements raft.FSM: a leader that no longer has what this replica lacks sent the state at its log's front,
-// and the journal starts anew there.
+// and the journal starts anew there. It does not if it has that front: transport.Settled keeps such a snapshot from raft, and
+// who gets here all the same is refused.
 func (f journalFSM) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	state, err := io.ReadAll(r)

@@ -66,6 +66,7 @@ func (m *member) start(o Options, j *storage.Journal, fsm raft.FSM, snaps raft.S
 	m.o, m.journal, m.began = o, j, time.Now()
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
 	m.store = &store{Journal: j, mayVote: m.mayRecordVote, outcast: m.outcast}
+	m.store.snapshots, _ = snaps.(*fileSnapshots)
 	m.doubts.in.Store(j.Doubt())
 	trans := o.Transport
 	if trans == nil {

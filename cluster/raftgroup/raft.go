@@ -53,9 +53,10 @@ func journalConfig(o Options) *raft.Config {
 // instead, before it can act on the error: the other groups of the process go on.
 type store struct {
 	*storage.Journal
-	started atomic.Bool // raft runs, so calls come from its goroutines
-	mayVote func() bool // whether a vote may be stored
-	outcast error       // refuses all entries
+	snapshots *fileSnapshots // nil: the log is the data
+	started   atomic.Bool    // raft runs, so calls come from its goroutines
+	mayVote   func() bool    // whether a vote may be stored
+	outcast   error          // refuses all entries
 
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
 
@@ -111,6 +112,18 @@ func (s *store) Received(frames []byte, first uint64) ([]*raft.Log, error) {
 		s.onRefused(append(logs, &raft.Log{Index: first + uint64(len(logs))}))
 	}
 	return logs, err
+}
+
+// Anchor implements transport.Journal: what this member's own snapshots end with comes in place of what its log had.
+func (s *store) Anchor(index, term uint64) (at, of uint64, ok bool) {
+	if at, of, ok = s.Journal.Anchor(index, term); ok || s.snapshots == nil {
+		return at, of, ok
+	}
+	own := s.snapshots.newest.Load()
+	if own == nil || own.Index < index || own.Index == index && own.Term != term {
+		return 0, 0, false
+	}
+	return own.Index, own.Term, true
 }
 
 // GetLog implements raft.LogStore.

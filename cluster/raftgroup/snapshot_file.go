@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -36,6 +37,7 @@ type fileSnapshots struct {
 	fsys   vfs.FS
 	dir    string
 	logger *slog.Logger
+	newest atomic.Pointer[raft.SnapshotMeta] // as of the last List; nil: none
 }
 
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
@@ -139,6 +141,11 @@ func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 		}
 		metas = append(metas, meta)
 	}
+	var newest *raft.SnapshotMeta
+	if len(metas) > 0 {
+		newest = metas[0]
+	}
+	s.newest.Store(newest)
 	return metas, nil
 }
 

@@ -24,6 +24,7 @@ const (
 var (
 	errLost   = errors.New("no answer came")
 	errClosed = errors.New("the member is closed")
+	errBusy   = errors.New("the member is busy")
 )
 
 // host is a process on the network: its members of groups, by the group's name.
@@ -51,6 +52,9 @@ type wire struct {
 	elector   atomic.Pointer[transport.Elector]
 	instance  uint64
 	term      atomic.Uint64 // the highest that raft has answered with
+
+	mu   sync.Mutex // guards with
+	with int        // requests that raft has and has not answered
 }
 
 var (
@@ -86,7 +90,7 @@ func (n *network) detach(h *host, power bool) {
 	if h.listener != nil {
 		_ = h.listener.Close() // it has no errors
 	}
-	all := n.pairs[h.id]
+	all := slices.Clone(n.pairs[h.id])
 	if power {
 		delete(n.pairs, h.id)
 	}
@@ -104,7 +108,7 @@ func (n *network) detach(h *host, power bool) {
 func (n *network) boot(id string) {
 	n.mu.Lock()
 	n.off[id] = false
-	all := n.pairs[id]
+	all := slices.Clone(n.pairs[id])
 	delete(n.pairs, id)
 	n.mu.Unlock()
 	for _, p := range all {
@@ -115,7 +119,7 @@ func (n *network) boot(id string) {
 // resetAll ends the connections of a machine.
 func (n *network) resetAll(id string) {
 	n.mu.Lock()
-	all := n.pairs[id]
+	all := slices.Clone(n.pairs[id])
 	off := n.off[id]
 	n.mu.Unlock()
 	for _, p := range all {
@@ -241,20 +245,20 @@ func (m message) carry(d time.Duration, target string) {
 func (w *wire) take(m message) (raft.RPCResponse, bool) {
 	resp := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{RespChan: resp}
+	j := w.journal.Load()
+	if j == nil {
+		return raft.RPCResponse{}, false
+	}
 	switch c := m.command.(type) {
 	case *raft.AppendEntriesRequest:
 		r := *c
 		if len(m.frames) > 0 {
-			j := w.journal.Load()
-			if j == nil {
-				return raft.RPCResponse{}, false
-			}
 			var err error
 			if r.Entries, err = (*j).Received(bytes.Clone(m.frames), r.PrevLogEntry+1); err != nil {
 				return raft.RPCResponse{Error: err}, true
 			}
 		}
-		rpc.Command = &r
+		rpc.Command = transport.Settled(*j, &r)
 		if h := w.heartbeat.Load(); h != nil && isHeartbeat(&r) && r.Term <= w.term.Load() {
 			select {
 			case <-w.end:
@@ -291,14 +295,36 @@ func (w *wire) take(m message) (raft.RPCResponse, bool) {
 		r := *c
 		rpc.Command = &r
 	}
+	return w.give(rpc, resp)
+}
+
+// give has raft answer a request. A snapshot it gets only while it has no other, as it is the log that decides on it.
+func (w *wire) give(rpc raft.RPC, resp chan raft.RPCResponse) (raft.RPCResponse, bool) {
+	snapshot, ok := rpc.Command.(*raft.InstallSnapshotRequest)
+	w.mu.Lock()
+	if ok && w.with > 0 {
+		w.mu.Unlock()
+		return raft.RPCResponse{Error: errBusy}, true
+	}
+	if ok {
+		rpc.Command = transport.Settled(*w.journal.Load(), snapshot)
+	}
 	select {
 	case w.rpcs <- rpc:
-	case <-w.end:
-		return raft.RPCResponse{}, false
-	case <-time.After(rpcTimeout):
-		return raft.RPCResponse{}, false
+		w.with++
+	default:
+		w.mu.Unlock()
+		return raft.RPCResponse{Error: errBusy}, true
 	}
-	return w.await(resp)
+	w.mu.Unlock()
+	r, ok := w.await(resp)
+	w.mu.Lock()
+	w.with--
+	w.mu.Unlock()
+	if append, is := r.Response.(*raft.AppendEntriesResponse); is && snapshot != nil {
+		r.Response = &raft.InstallSnapshotResponse{RPCHeader: append.RPCHeader, Term: append.Term, Success: append.Success}
+	}
+	return r, ok
 }
 
 func (w *wire) await(resp chan raft.RPCResponse) (raft.RPCResponse, bool) {

@@ -34,7 +34,7 @@ func TestLargeAppendsAreSplitAndNeverCutShort(t *testing.T) {
 		if next == 1 {
 			wantTerm = 0
 		}
-		if r.PrevLogEntry != next-1 || r.PrevLogTerm != wantTerm || r.Term != 1 || r.LeaderCommitIndex != 5 || string(r.Addr) != "a" {
+		if r.PrevLogEntry != next-1 || r.PrevLogTerm != wantTerm || r.Term != 1 || r.LeaderCommitIndex != min(5, r.PrevLogEntry+uint64(len(r.Entries))) || string(r.Addr) != "a" {
 			t.Errorf("before entry %d: got %+v", next, r)
 		}
 		for _, l := range r.Entries {

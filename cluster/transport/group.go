@@ -13,11 +13,12 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// Journal is what the transport needs of a group's journal: the frames of entries to send, and entries out of received
-// frames.
+// Journal is what the transport needs of a group's journal: the frames of entries to send, entries out of received
+// frames, and what it has in place of entries that a leader does not have any more.
 type Journal interface {
 	Frames(logs []*raft.Log, maxBytes int) (*storage.Frames, error)
 	Received(frames []byte, first uint64) ([]*raft.Log, error)
+	Anchor(index, term uint64) (at, of uint64, ok bool)
 }
 
 // Group is the transport of one raft group. Raft closes it when it shuts down. It is safe for concurrent use.
@@ -44,6 +45,7 @@ type Group struct {
 	mu        sync.Mutex // guards all below
 	closed    bool
 	answering bool             // answers runs
+	given     uint64           // requests that raft was given
 	held      int64            // bytes of requests that are not answered
 	flows     map[string]*flow // by peer
 	acked     map[raft.ServerID]ackOf

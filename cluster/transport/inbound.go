@@ -21,6 +21,7 @@ type inbound struct {
 	beat    bool // it is answered as a heartbeat
 	command any
 	stream  *stream // of a snapshot
+	given   uint64  // of a snapshot: what raft had been given when the log was looked at
 	buf     *[]byte // that entries lie in
 	held    int64   // bytes of the budget
 	resp    chan raft.RPCResponse
@@ -61,11 +62,14 @@ func (g *Group) deliver(in *inbound) status {
 		return statusNoGroup
 	case g.held+in.held > groupBytes || len(g.rpcs) == cap(g.rpcs) || len(g.waiting) == cap(g.waiting):
 		return statusBusy
+	case in.stream != nil && in.given != g.given:
+		return statusBusy // the log may have become longer than it was
 	}
 	if _, ok := in.command.(*raft.RequestVoteRequest); ok {
 		g.voted.Store(g.t.now())
 	}
 	g.held += in.held
+	g.given++
 	g.rpcs <- rpc // nobody else sends, so there is room
 	g.waiting <- in
 	if !g.answering {
@@ -73,6 +77,13 @@ func (g *Group) deliver(in *inbound) status {
 		g.running.Go(g.answers)
 	}
 	return statusOK
+}
+
+// idle says whether raft is with no request, and how many it was given.
+func (g *Group) idle() (given uint64, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.given, !g.answering
 }
 
 // next is the request whose answer is waited for next; nil if there is none: then who waits ends.

@@ -329,6 +329,7 @@ func (s *served) unpack(p *partial) answer {
 	if err != nil {
 		return answer{status: statusFailed, text: err.Error()}
 	}
+	settle(b.journal, &p.req)
 	return answer{status: statusOK}
 }
 

@@ -136,16 +136,42 @@ func (s *served) takeSnapshot(h header, body []byte) error {
 	if err := checkConfiguration(req.Configuration); err != nil {
 		return err
 	}
+	given, ok := s.mayInstall(h, member, req)
+	if !ok {
+		return nil
+	}
 	if !s.t.budget.take(snapshotWindow) {
 		s.t.stats.busy.Add(1)
 		s.answer(h.seq, answer{status: statusBusy})
 		return nil
 	}
 	st := &stream{s: s, seq: h.seq, size: req.Size, patience: restoreTimes * s.t.o.Timeout, wake: make(chan struct{}, 1)}
-	if s.deliver(member, &inbound{from: s, seq: h.seq, command: req, stream: st, held: snapshotWindow}) && req.Size > 0 {
+	if s.deliver(member, &inbound{from: s, seq: h.seq, command: req, stream: st, given: given, held: snapshotWindow}) && req.Size > 0 {
 		s.streams[h.seq] = st
 	}
 	return nil
+}
+
+// mayInstall says whether raft may get a snapshot, and how many requests it had been given when that was decided. Where it may
+// not the request is answered, or will be. As long as raft is with other requests its log may yet become one that has
+// what the snapshot is to replace.
+func (s *served) mayInstall(h header, member memberAddress, req *raft.InstallSnapshotRequest) (given uint64, ok bool) {
+	g := s.t.local(member)
+	if g == nil || g.bound.Load() == nil {
+		s.answer(h.seq, answer{status: statusNoGroup})
+		return 0, false
+	}
+	given, ok = g.idle()
+	if !ok {
+		s.t.stats.busy.Add(1)
+		s.answer(h.seq, answer{status: statusBusy})
+		return 0, false
+	}
+	if command := Settled(g.bound.Load().journal, req); command != any(req) {
+		s.deliver(member, &inbound{from: s, seq: h.seq, command: command})
+		return 0, false
+	}
+	return given, true
 }
 
 // checkConfiguration keeps from raft what it would panic on.
