@@ -30,9 +30,11 @@ type deliver struct {
 
 	condition condition
 	count     sinkCounters
-	saidDead  time.Time                           // when a dead letter was last logged
-	opened    atomic.Pointer[Sink]                // the sink of the session last opened
-	cursor    atomic.Pointer[map[Partition]int64] // the last durable mark's offsets
+	saidDead  time.Time                             // when a dead letter was last logged
+	opened    atomic.Pointer[Sink]                  // the sink of the session last opened
+	cursor    atomic.Pointer[map[Partition]int64]   // the last durable mark's offsets
+	reads     atomic.Pointer[map[string]StreamInfo] // the streams of the session last opened
+	void      atomic.Pointer[error]                 // why that session must not go on, see checkStreams
 }
 
 // sinkCounters are the numbers of a sink that live longer than its sessions.
@@ -150,6 +152,8 @@ func (d *deliver) runOnce(ctx context.Context) error {
 }
 
 func (d *deliver) session(ctx context.Context, o owner, streams map[string]StreamInfo, parts []Partition) error {
+	d.reads.Store(&streams)
+	d.void.Store(nil)
 	s, err := newSession(ctx, d, o, streams, parts)
 	if err != nil {
 		return err

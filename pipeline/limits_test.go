@@ -187,6 +187,33 @@ func TestReplacedStreamStopsTheSink(t *testing.T) {
 	}
 }
 
+// A stream that is made again under a sink that runs is not waited for at the old one's end.
+func TestRunningSinkNoticesAReplacedStream(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var d destination
+	fill(t, c, "numbers", 1, pipeline.Record{Value: []byte("a")}, pipeline.Record{Value: []byte("b")}, pipeline.Record{Value: []byte("c")})
+	w := worker(t, sinkFile(sinkEntry("a", memory{to: &d})), open(t, c), pipeline.WorkerOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	eventually(t, "the first stream is delivered", func() bool { return values(d.all()) == "a b c" && w.Status().Sinks[0].Behind == 0 })
+	admin := kadm.NewClient(rawClient(t, c))
+	if _, err := admin.DeleteTopic(t.Context(), "numbers"); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, c, "numbers", 1, pipeline.Record{Value: []byte("d")})
+	eventually(t, "the sink begins the new stream, or stops", func() bool {
+		return values(d.all()) == "a b c d" || w.Status().Sinks[0].Code == "stream-replaced"
+	})
+	if _, err := admin.DeleteTopic(t.Context(), "numbers"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a sink whose stream is gone is not ready", func() bool { return !w.Status().Ready })
+	cancel()
+	<-ended
+}
+
 // TestSinkThatIsDownHoldsLittle lets a backlog build up before a sink that refuses, and
 // looks at how much of it was read.
 func TestSinkThatIsDownHoldsLittle(t *testing.T) {

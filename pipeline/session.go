@@ -69,6 +69,9 @@ func (s *session) run(ctx context.Context) (err error) {
 
 // step reads, orders, hands over and flushes what is due.
 func (s *session) step(ctx context.Context) error {
+	if void := s.d.void.Load(); void != nil {
+		return *void
+	}
 	n := 0
 	if !s.reader.done() || !s.once {
 		wait, cancel := context.WithTimeout(ctx, s.out.wait(s.d.entry.Batch.Time))

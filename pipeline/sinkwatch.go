@@ -21,6 +21,7 @@ const unheard = 5
 type sinkWatch struct {
 	d        *deliver
 	failures int
+	missing  int // how often in a row a stream was not there
 	moved    int64 // what the counters showed last
 	movedAt  time.Time
 }
@@ -29,7 +30,7 @@ type sinkWatch struct {
 func (d *deliver) watch(ctx context.Context) {
 	w := sinkWatch{d: d, movedAt: time.Now()}
 	for pause(ctx, measureEvery) == nil {
-		err := d.measureOnce(ctx)
+		err := errors.Join(d.measureOnce(ctx), d.checkStreams(ctx))
 		if ctx.Err() != nil {
 			return
 		}
@@ -41,6 +42,14 @@ func (d *deliver) watch(ctx context.Context) {
 // heard notices a journal that does not answer, which a reader that waits for records
 // can't tell from one that has none.
 func (w *sinkWatch) heard(err error) {
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		// A node that has just started may not know it yet.
+		if w.missing++; w.missing == unheard {
+			w.d.void.Store(&err)
+		}
+		return
+	}
+	w.missing = 0
 	if err != nil {
 		if w.failures++; w.failures >= unheard {
 			w.d.condition.set(StateRetrying, fmt.Errorf("the journal does not answer: %w", err))
@@ -51,6 +60,28 @@ func (w *sinkWatch) heard(err error) {
 		w.d.condition.set(StateRunning, nil)
 	}
 	w.failures = 0
+}
+
+// checkStreams ends a session whose stream was deleted and made again: its reader waits
+// at an offset of the old one, and would never hear of it.
+func (d *deliver) checkStreams(ctx context.Context) error {
+	reads := d.reads.Load()
+	if reads == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, measureEvery)
+	defer cancel()
+	topics, err := d.journal.admin.ListTopics(limited, d.entry.Streams...)
+	if err != nil {
+		return fmt.Errorf("asking for streams %v: %w", d.entry.Streams, err)
+	}
+	for name, was := range *reads {
+		if now := topics[name]; now.Err == nil && now.ID.String() != was.ID {
+			gone := fmt.Errorf("stream %s was deleted and made again (id %s, now %s)", name, was.ID, now.ID)
+			d.void.Store(&gone)
+		}
+	}
+	return nil
 }
 
 // checkMoves notices a sink that says it runs, while records wait and nothing moves.
