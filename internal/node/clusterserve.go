@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
@@ -33,6 +34,11 @@ type journalQuestion struct {
 // transferAnswer says why a node gets a lead only later, if it does.
 type transferAnswer struct {
 	Later string `json:"later,omitempty"`
+}
+
+// moveAnswer says how many copies there were to be before.
+type moveAnswer struct {
+	Had int `json:"had,omitempty"`
 }
 
 // replicasQuestion asks for another number of replicas of a stream.
@@ -62,7 +68,7 @@ func (s *store) clusterHandlers() map[string]http.HandlerFunc {
 		"POST /cluster/status":    answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
 		"POST /cluster/move":      answering(s.moveJournal),
 		"POST /cluster/transfer":  answering(s.transferJournal),
-		"POST /cluster/remove":    answering(func(ctx context.Context, r cluster.Removal) (any, error) { return s.node.RemoveStep(ctx, r) }),
+		"POST /cluster/remove":    answering(s.removeNode),
 		"POST /cluster/rebalance": answering(func(ctx context.Context, q rebalanceQuestion) (any, error) { return s.node.RebalanceStep(ctx, q.Dry) }),
 		"POST /cluster/replicas": answering(func(ctx context.Context, q replicasQuestion) (any, error) {
 			return s.node.ResizeStep(ctx, q.Stream, q.Count, q.Dry)
@@ -104,8 +110,8 @@ func wronglyAsked(err error) bool {
 
 // journalOf finds the stream of a question, whose journal has to be one of its.
 func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Stream, error) {
-	if err := s.node.SyncMeta(ctx); err != nil {
-		return nil, fmt.Errorf("the metadata has no leader (see daybook cluster status): %w", err)
+	if err := s.upToDate(ctx); err != nil {
+		return nil, err
 	}
 	stream, ok := s.node.Meta().Stream(q.Stream)
 	switch {
@@ -118,18 +124,29 @@ func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Str
 	return stream, nil
 }
 
+// upToDate waits until this node knows all that was decided before.
+func (s *store) upToDate(ctx context.Context) error {
+	if err := s.node.SyncMeta(ctx); err != nil {
+		return fmt.Errorf("the metadata has no leader (see daybook cluster status): %w", err)
+	}
+	return nil
+}
+
 // moveJournal puts a journal onto other nodes.
 func (s *store) moveJournal(ctx context.Context, q journalQuestion) (any, error) {
 	stream, err := s.journalOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range q.Nodes {
+	for i, id := range q.Nodes {
+		if slices.Contains(q.Nodes[:i], id) {
+			return nil, fmt.Errorf("%w: node %d is named twice", ErrConfig, id)
+		}
 		if err := s.takesCopies(id); err != nil {
 			return nil, err
 		}
 	}
-	return struct{}{}, s.node.SetReplicas(ctx, stream.ID, q.Journal, q.Nodes)
+	return moveAnswer{stream.WantedOf(q.Journal)}, s.node.SetReplicas(ctx, stream.ID, q.Journal, q.Nodes)
 }
 
 // takesCopies says why a node can get no copies now.
@@ -146,13 +163,40 @@ func (s *store) takesCopies(id int32) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%w %d", metadata.ErrUnknownMember, id)
+	return s.known(id)
+}
+
+// known says that no node has the number, and which there are.
+func (s *store) known(id int32) error {
+	var ids []int32
+	for _, m := range s.node.Members() {
+		ids = append(ids, m.ID)
+	}
+	if slices.Contains(ids, id) {
+		return nil
+	}
+	slices.Sort(ids)
+	return fmt.Errorf("%w %d: the cluster has %s", metadata.ErrUnknownMember, id, nodesText(ids))
+}
+
+// removeNode empties a node and takes it out, one step at a time.
+func (s *store) removeNode(ctx context.Context, r Removal) (any, error) {
+	if err := s.upToDate(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.known(r.Node); err != nil {
+		return nil, err
+	}
+	return s.node.RemoveStep(ctx, r)
 }
 
 // transferJournal makes a replica the one that leads, and should lead from now on.
 func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, error) {
 	stream, err := s.journalOf(ctx, q)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.known(q.Node); err != nil {
 		return nil, err
 	}
 	if !s.node.Up(q.Node) {

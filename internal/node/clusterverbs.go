@@ -113,7 +113,15 @@ func (v *ClusterVerbs) Move(ctx context.Context, of string, to []int32) error {
 		return err
 	}
 	q.Nodes = to
-	return v.done(client.ask(ctx, "move", q, &struct{}{}), "moving %s/%d to nodes %s", q.Stream, q.Journal, nodesText(to))
+	var a moveAnswer
+	if err := client.ask(ctx, "move", q, &a); err != nil {
+		return err
+	}
+	changed := ""
+	if a.Had != 0 && a.Had != len(to) {
+		changed = fmt.Sprintf("; it had %d copies, and has %d from now on", a.Had, len(to))
+	}
+	return v.done(nil, "moving %s/%d to nodes %s%s", q.Stream, q.Journal, nodesText(to), changed)
 }
 
 // Transfer makes a node the one that leads a journal.

@@ -216,7 +216,10 @@ func TestAClusterIsLookedAfterWithItsVerbs(t *testing.T) {
 	l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Replicas(ctx, "t0", 3, false) })
 	l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/0", 3) })
 	l.until("node 3 to lead", func() bool { j := l.status().Journals[0]; return j.Leader == 3 && j.InSync == 3 })
-	l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/0", []int32{2, 1}) })
+	moved := l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/0", []int32{2, 1}) })
+	if !strings.Contains(moved, "it had 3 copies, and has 2 from now on") {
+		t.Errorf("a move to fewer nodes does not say what it means:\n%s", moved)
+	}
 	l.until("the journal to move", func() bool { j := l.status().Journals[0]; return j.Leader == 2 && j.Wanted == 2 && !j.Moving })
 	out := l.must(func(v *node.ClusterVerbs, ctx context.Context) error { return v.Status(ctx, true) })
 	for _, want := range []string{"3 nodes, 4 journals: in order", "t0/0", "2 leader; 1 in sync"} {
@@ -242,6 +245,9 @@ func TestAClusterIsLookedAfterWithItsVerbs(t *testing.T) {
 		{"unknown stream", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "no/0", []int32{1}) }, node.ErrConfig},
 		{"unknown partition", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/7", 1) }, node.ErrConfig},
 		{"unknown node", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/0", []int32{1, 9}) }, node.ErrConfig},
+		{"unknown node 9: the cluster has 1,2", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/0", 9) }, node.ErrConfig},
+		{"unknown node 9: the cluster has 1,2", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Remove(ctx, node.Removal{Node: 9}) }, node.ErrConfig},
+		{"node 1 is named twice", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/0", []int32{1, 1}) }, node.ErrConfig},
 		{"is not STREAM/JOURNAL", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/x", []int32{1}) }, node.ErrConfig},
 		{"no server runs", func(v *node.ClusterVerbs, ctx context.Context) error {
 			return (&node.ClusterVerbs{Dir: t.TempDir()}).Status(ctx, false)
