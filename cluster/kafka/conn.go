@@ -247,7 +247,7 @@ func (c *conn) write(ctx context.Context) error {
 			return err
 		}
 		if p.produce != nil {
-			err = c.finishProduce(&w, p.produce)
+			err = c.finishProduce(ctx, &w, p.produce)
 		} else {
 			if err = w.flush(); err == nil {
 				err = c.answer(ctx, &w, p.request)

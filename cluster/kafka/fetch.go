@@ -61,7 +61,7 @@ func (c *conn) fetch(cl *call, w *answerWriter, body []byte) error {
 // no change falls between.
 func (s *Server) gather(cl *call, r *fetchRequest, topics []fetchTopic) ([][]fetched, error) {
 	targets, all := s.fetchTargets(cl, r.byID, topics)
-	results, enough := s.look(r, targets)
+	results, enough, lost := s.look(r, targets)
 	if enough || r.maxWait <= 0 {
 		return results, nil
 	}
@@ -69,10 +69,14 @@ func (s *Server) gather(cl *call, r *fetchRequest, topics []fetchTopic) ([][]fet
 	defer watch.Close()
 	deadline := time.NewTimer(r.maxWait)
 	defer deadline.Stop()
-	for last := false; ; {
+	for last, waits := false, false; ; {
 		release(results)
-		if results, enough = s.look(r, targets); enough || last {
+		if results, enough, lost = s.look(r, targets); enough || last {
 			return results, nil
+		}
+		if lost && !waits {
+			waits = true
+			deadline.Reset(min(r.maxWait, s.opts.LeaderWait))
 		}
 		select {
 		case <-watch.Changed():
@@ -124,8 +128,9 @@ func (s *Server) fetchTarget(cl *call, byID bool, t fetchTopic, index int32) (*c
 	return p, err
 }
 
-// look reads every partition once. enough means that the answer need not wait.
-func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fetched, enough bool) {
+// look reads every partition once. enough means that the answer need not wait; lost that some partition has no leader that
+// is known, which the client can't do anything about but ask again.
+func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fetched, enough, lost bool) {
 	left := min(r.maxBytes, maxFetchBytes)
 	total := 0
 	results = make([][]fetched, len(targets))
@@ -136,18 +141,20 @@ func (s *Server) look(r *fetchRequest, targets [][]fetchTarget) (results [][]fet
 			f.index, f.leader = target.index, noLeader
 			if f.err = target.err; f.err == nil {
 				s.readPartition(f, target, r, min(target.maxBytes, left), total == 0)
-				f.leader = leaderBeside(target.partition, f.err)
+				f.leader = s.leaderBeside(target.partition, f.err)
 			}
+			orphaned := leaderless(target.partition, f.err, f.leader)
+			lost = lost || orphaned
 			if !f.data.Idle {
 				total += f.data.Bytes
 			}
 			if left -= f.data.Bytes; f.data.Full && target.maxBytes >= left {
 				left = 0 // reading more only to find that it does not fit costs too much
 			}
-			enough = enough || f.err != nil || f.diverging != nil || f.readFrom > 0
+			enough = enough || f.err != nil && !orphaned || f.diverging != nil || f.readFrom > 0
 		}
 	}
-	return results, enough || total >= r.minBytes
+	return results, enough || total >= r.minBytes, lost
 }
 
 // readPartition reads one partition. Only the first that has anything may exceed

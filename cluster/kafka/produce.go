@@ -23,12 +23,15 @@ type produceCall struct {
 	header
 	acks     int16
 	deadline time.Time // when the client's patience is over
-	line     *line     // to ring when it is stored
+	server   *Server
+	line     *line // to ring when it is stored
 	stored   atomic.Bool
 
 	mu      sync.Mutex
 	waiting int  // batches without a result
 	moved   bool // some batch has to go to another node
+	orphans []orphan
+	until   time.Time // for how long their leaders are waited for
 	topics  []kmsg.ProduceResponseTopic
 
 	// What topics is cut from where one batch is all: most requests of small ones.
@@ -47,6 +50,7 @@ func (c *conn) startProduce(ctx context.Context, req *request) (*produceCall, er
 		header:   req.header,
 		acks:     r.acks,
 		deadline: time.Now().Add(max(time.Duration(r.timeoutMillis)*time.Millisecond, time.Second)),
+		server:   c.server,
 		line:     c.line,
 		waiting:  1, // until all are started
 	}
@@ -153,13 +157,18 @@ func (p *produceCall) expect() {
 // settle puts a batch's result into its answer; partition is nil if there is none.
 func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, partition *cluster.Partition, appendTime int64, a cluster.Appended) {
 	now := noLeader
-	if a.Err != nil && p.version >= 10 {
-		now = leaderBeside(partition, a.Err)
+	if a.Err != nil {
+		now = p.server.leaderBeside(partition, a.Err)
+	}
+	if now != noLeader {
+		p.tell(answer, now)
 	}
 	p.mu.Lock()
-	if now != noLeader {
-		p.moved = true
-		answer.CurrentLeader.LeaderID, answer.CurrentLeader.LeaderEpoch = now.id, now.epoch
+	if leaderless(partition, a.Err, now) {
+		if len(p.orphans) == 0 {
+			p.until = earlier(p.deadline, time.Now().Add(p.server.opts.LeaderWait))
+		}
+		p.orphans = append(p.orphans, orphan{answer, partition})
 	}
 	answer.ErrorCode, answer.ErrorMessage = errorCode(a.Err), errorText(a.Err)
 	answer.LogStartOffset = a.LogStart
@@ -171,6 +180,35 @@ func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, partiti
 	}
 	p.mu.Unlock()
 	p.finish()
+}
+
+// tell says in a batch's answer who leads its partition.
+func (p *produceCall) tell(answer *kmsg.ProduceResponseTopicPartition, now leader) {
+	if p.version < 10 {
+		return // the client can only ask for the metadata
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.moved = true
+	answer.CurrentLeader.LeaderID, answer.CurrentLeader.LeaderEpoch = now.id, now.epoch
+}
+
+// unled are the batches whose leaders are to be waited for, and until when. While batches are without a result there are
+// none: the client's patience is over.
+func (p *produceCall) unled() (orphans []orphan, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting > 0 {
+		return nil, time.Time{}
+	}
+	return p.orphans, p.until
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // startBeside is the start of the log that Apache Kafka tells beside an error: where the
@@ -289,7 +327,10 @@ var errAckless = errors.New("a batch sent with acks=0 was refused")
 // finishProduce answers a request whose records are stored, as its stream promises, or
 // whose client's patience is over: what is not stored yet may be later, and the client
 // asks again. acks asks for less than that only in being 0: no answer.
-func (c *conn) finishProduce(w *answerWriter, p *produceCall) error {
+func (c *conn) finishProduce(ctx context.Context, w *answerWriter, p *produceCall) error {
+	if err := c.awaitLeaders(ctx, w, p); err != nil {
+		return err
+	}
 	topics, moved := p.results()
 	if p.acks == 0 {
 		// There is no other way to tell the client than to end its connection.

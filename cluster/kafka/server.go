@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -45,6 +46,10 @@ type Options struct {
 	// StallTimeout ends a connection whose client neither takes its answer nor
 	// finishes a request it has begun; 60 s if 0.
 	StallTimeout time.Duration
+	// LeaderWait is for how long a request waits for a partition's leader to be known where none is, before the client is
+	// told that it has come to the wrong node; 1 s if 0. An election or a hand-over takes less. A client that is told nothing
+	// else asks for the metadata, some of them (franz-go) seconds later.
+	LeaderWait time.Duration
 	// Authorize asks the ACLs of every request that does not come from a trusted
 	// listener. What no ACL allows is then refused.
 	Authorize bool
@@ -61,6 +66,7 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("advertised address: %w", err)
 		}
 	}
+	o.LeaderWait = cmp.Or(o.LeaderWait, time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
