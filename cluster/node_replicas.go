@@ -130,7 +130,7 @@ func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 // openReplica opens a copy that was begun, if it is not open.
 func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) error {
 	if g := h.opened(); g != nil {
-		return errors.Join(n.lookAfter(l, h, g), n.tidyAside(h, r, g))
+		return errors.Join(lookAfter(h, g), n.tidyAside(h, r, g))
 	}
 	h.tidied.Store(false)
 	names, err := n.opts.FS.ReadDir(n.journalDir(h.stream, h.number))
@@ -187,25 +187,14 @@ func (n *Node) dropReplica(h *journalHandle) error {
 	return n.file.update(func(i *identity) { delete(i.Replicas, h.noteName()) })
 }
 
-// lookAfter does what an open copy needs.
-func (n *Node) lookAfter(l *liveStream, h *journalHandle, g *raftgroup.Group) error {
+// lookAfter has a copy whose group has ended, to be opened anew, opened in the next round.
+func lookAfter(h *journalHandle, g *raftgroup.Group) error {
 	select {
 	case <-g.Done():
 		if errors.Is(g.Err(), raftgroup.ErrReopen) {
-			return h.end() // the next round opens it
+			return h.end()
 		}
-		return nil // Health tells of it
-	default:
-	}
-	for p, offset := range l.stream.Starts {
-		if l.stream.JournalOf(p) != h.number {
-			continue
-		}
-		if low, end := g.Journal().Bounds(uint32(p)); low < offset && offset <= end {
-			if _, err := g.Journal().TrimBefore(uint32(p), offset); err != nil {
-				return err
-			}
-		}
+	default: // where it has ended for good Health tells of it
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/mirror"
-	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -92,7 +91,6 @@ func (o *observer) run() {
 		o.assign(time.Now())
 		select {
 		case <-tick.C:
-			o.applyStarts()
 		case <-o.kick:
 		case <-ctx.Done():
 		}
@@ -227,17 +225,4 @@ func (o *observer) assign(now time.Time) {
 			l.want(others || !given, now)
 		}
 	}
-}
-
-// applyStarts trims what DeleteRecords has trimmed in the cluster.
-func (o *observer) applyStarts() {
-	o.n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
-		s, ok := o.n.meta.StreamByID(h.stream)
-		if !ok || len(s.Starts) == 0 {
-			return
-		}
-		if err := o.n.lookAfter(&liveStream{stream: s}, h, g); err != nil && o.n.ctx.Err() == nil {
-			o.logger.Warn("records that were deleted in the cluster could not be deleted here; trying again", "stream", name, "error", err)
-		}
-	})
 }

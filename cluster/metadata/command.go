@@ -54,7 +54,6 @@ type Command struct {
 	PlaceJournal       *PlaceJournal       `json:"place_journal,omitempty"`
 	ReplaceReplica     *ReplaceReplica     `json:"replace_replica,omitempty"`
 	DropReplica        *DropReplica        `json:"drop_replica,omitempty"`
-	TrimStream         *TrimStream         `json:"trim_stream,omitempty"`
 	RecoverCluster     *RecoverCluster     `json:"recover_cluster,omitempty"`
 	Mirror             *MirrorStreams      `json:"mirror,omitempty"`
 }

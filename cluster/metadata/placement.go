@@ -35,13 +35,6 @@ type DropReplica struct {
 	Replica Replica  `json:"replica"`
 }
 
-// TrimStream makes offset the first of a partition that can be read, on all replicas.
-type TrimStream struct {
-	ID        StreamID `json:"id"`
-	Partition int32    `json:"partition"`
-	Offset    int64    `json:"offset"`
-}
-
 // ReplicasOf returns the copies that a journal is to have.
 func (s *Stream) ReplicasOf(journal int32) []Replica {
 	if int(journal) < len(s.Placement) {
@@ -206,24 +199,6 @@ func (m *State) dropReplica(c *DropReplica) Result {
 	s.Leaving[c.Journal] = slices.DeleteFunc(s.Leaving[c.Journal], func(r Replica) bool { return r == c.Replica })
 	m.putStream(s)
 	return Result{Value: s}
-}
-
-func (m *State) trimStream(c *TrimStream) Result {
-	old, err := m.liveStream(c.ID)
-	if err != nil {
-		return Result{Err: err}
-	}
-	if c.Partition < 0 || c.Partition >= old.Partitions {
-		return Result{Err: ErrUnknownPartition}
-	}
-	s := *old
-	s.Starts = make(map[int32]int64, len(old.Starts)+1)
-	for p, at := range old.Starts {
-		s.Starts[p] = at
-	}
-	s.Starts[c.Partition] = max(s.Starts[c.Partition], c.Offset)
-	m.putStream(&s)
-	return Result{Value: &s}
 }
 
 // confirmRemoval notes that a node has nothing of a deleted stream any more, and forgets the stream when none has.

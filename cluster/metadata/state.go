@@ -171,8 +171,6 @@ func (m *State) applyLayout(c Command) Result {
 		return m.replaceReplica(c.ReplaceReplica)
 	case c.DropReplica != nil:
 		return m.dropReplica(c.DropReplica)
-	case c.TrimStream != nil:
-		return m.trimStream(c.TrimStream)
 	case c.RecoverCluster != nil:
 		return m.recoverCluster(c.RecoverCluster)
 	case c.Mirror != nil:

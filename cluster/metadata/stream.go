@@ -74,8 +74,6 @@ type Stream struct {
 	Founders [][]int32 `json:"founders,omitempty"`
 	// Births counts the copies that came after the first.
 	Births uint64 `json:"births,omitempty"`
-	// Starts are, by partition, the first offsets to be read where DeleteBefore was asked for.
-	Starts map[int32]int64 `json:"starts,omitempty"`
 	// Removed are the nodes that have removed the files of the stream, which is being deleted.
 	Removed []int32 `json:"removed,omitempty"`
 	// Deleting means that the name is free again and the files are on their way
