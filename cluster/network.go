@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"strconv"
 	"time"
 )
 
@@ -35,6 +34,3 @@ func (o *Network) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
-
-// nodeName is a node's id as raft and the transport write it.
-func nodeName(id int32) string { return strconv.Itoa(int(id)) }

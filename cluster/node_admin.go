@@ -59,10 +59,10 @@ func (n *Node) transfer(c transferCall) error {
 		return metadata.ErrUnknownStream
 	}
 	r, ok := metadata.FindReplica(s.ReplicasOf(c.Journal), c.To)
-	if !ok || !g.Near(serverID(r)) {
+	if !ok || !g.Near(r.ID()) {
 		return fmt.Errorf("%w: node %d has not all of the journal", metadata.ErrUnknownMember, c.To)
 	}
-	return g.HandTo(serverID(r), serverAddress(r))
+	return g.HandTo(r.ID(), r.Address())
 }
 
 func (n *Node) handleOf(k journalKey) (*journalHandle, error) {

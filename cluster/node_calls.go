@@ -43,7 +43,7 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if id := nodeID(raft.ServerAddress(from)); n.meta.Removed(id) {
+	if id := metadata.NodeAt(raft.ServerAddress(from)); n.meta.Removed(id) {
 		return json.Marshal(callAnswer{Error: wireErrors().Encode(metadata.ErrRemoved), Removed: true})
 	}
 	var value any
@@ -87,7 +87,7 @@ func (n *Node) handle(ctx context.Context, from string, kind uint8, body []byte)
 
 // callNode asks another node, and decodes what it answers into value, which may be nil.
 func (n *Node) callNode(ctx context.Context, node int32, kind uint8, body []byte, value any) error {
-	b, err := n.trans.Call(ctx, nodeName(node), kind, body)
+	b, err := n.trans.Call(ctx, metadata.NodeName(node), kind, body)
 	if err != nil {
 		return fmt.Errorf("asking node %d: %w", node, err)
 	}

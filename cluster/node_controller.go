@@ -72,16 +72,16 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 	case stepNone:
 		return false
 	case stepAdd:
-		err = n.metaGroup.AddNonvoter(nodeName(step.node), nodeName(step.node), changeWithin)
+		err = n.metaGroup.AddNonvoter(metadata.NodeName(step.node), metadata.NodeName(step.node), changeWithin)
 	case stepPromote:
-		if !n.metaGroup.Near(raft.ServerID(nodeName(step.node))) {
+		if !n.metaGroup.Near(raft.ServerID(metadata.NodeName(step.node))) {
 			return false
 		}
-		err = n.metaGroup.AddVoter(nodeName(step.node), nodeName(step.node), changeWithin)
+		err = n.metaGroup.AddVoter(metadata.NodeName(step.node), metadata.NodeName(step.node), changeWithin)
 	case stepDemote:
-		err = n.metaGroup.DemoteVoter(nodeName(step.node), changeWithin)
+		err = n.metaGroup.DemoteVoter(metadata.NodeName(step.node), changeWithin)
 	case stepRemove:
-		err = n.metaGroup.RemoveMember(nodeName(step.node), changeWithin)
+		err = n.metaGroup.RemoveMember(metadata.NodeName(step.node), changeWithin)
 	}
 	if err != nil && n.ctx.Err() == nil {
 		n.logger.Warn("the members of the metadata group could not be changed; trying again", "error", err)
@@ -114,7 +114,7 @@ const (
 func planMeta(self int32, members []metadata.Member, servers []raft.Server, missed func(int32) bool) metaStep {
 	in := map[int32]raft.ServerSuffrage{}
 	for _, s := range servers {
-		in[nodeID(s.Address)] = s.Suffrage
+		in[metadata.NodeAt(s.Address)] = s.Suffrage
 	}
 	var wanted []int32
 	for _, m := range members {
@@ -147,7 +147,7 @@ func planMeta(self int32, members []metadata.Member, servers []raft.Server, miss
 		}
 	}
 	for _, s := range servers {
-		id := nodeID(s.Address)
+		id := metadata.NodeAt(s.Address)
 		if s.Suffrage == raft.Voter && !slices.Contains(voters, id) && id != self {
 			return metaStep{stepDemote, id}
 		}

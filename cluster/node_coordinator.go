@@ -2,12 +2,11 @@ package cluster
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
-	"github.com/hashicorp/raft"
 )
 
 // coordinating is whether this node leads the metadata and has everything of earlier leaders.
@@ -38,16 +37,7 @@ func (n *Node) Controller() int32 {
 	if n.trans == nil {
 		return n.id
 	}
-	return nodeID(n.metaGroup.LeaderAddress())
-}
-
-// nodeID is the node that a member's address names, -1 if none.
-func nodeID(address raft.ServerAddress) int32 {
-	id, err := strconv.ParseInt(string(address), 10, 32)
-	if err != nil || id <= 0 {
-		return -1
-	}
-	return int32(id)
+	return metadata.NodeAt(n.metaGroup.LeaderAddress())
 }
 
 // Coordinator says whether this node leads the metadata and has applied everything of earlier leaders. epoch changes

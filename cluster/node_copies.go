@@ -32,7 +32,7 @@ func (c nodeCopies) Nodes() (names []string) {
 	}
 	for _, r := range append(s.LeavingOf(c.h.number), s.ReplicasOf(c.h.number)...) {
 		if r.Node != c.n.id && c.n.Up(r.Node) {
-			names = append(names, nodeName(r.Node))
+			names = append(names, metadata.NodeName(r.Node))
 		}
 	}
 	return names

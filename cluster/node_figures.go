@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/daybook-data/daybook/cluster/metadata"
+
 // Figures are what one node knows of the cluster without asking others.
 type Figures struct {
 	Nodes, NodesDown int
@@ -70,7 +72,7 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 	}
 	last, position := g.Journal().LogEnd()
 	for _, s := range g.Servers() {
-		if id := nodeID(s.Address); id != n.id {
+		if id := metadata.NodeAt(s.Address); id != n.id {
 			if r := reportFollower(g, s, last, position); r.Known {
 				f.Lag[id] = f.Lag[id].add(r)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -61,7 +62,7 @@ func (n *Node) standWithOthers(m standing, g *transport.Group, voters []raft.Ser
 		}
 		opened := 1 // this one
 		for _, s := range voters {
-			if string(s.ID) == m.Options().ID || !n.Up(nodeID(s.Address)) {
+			if string(s.ID) == m.Options().ID || !n.Up(metadata.NodeAt(s.Address)) {
 				continue
 			}
 			if _, err := g.AskStanding(s.ID, s.Address); err == nil {
@@ -78,7 +79,7 @@ func (n *Node) standWithOthers(m standing, g *transport.Group, voters []raft.Ser
 // firstUp is the member of the first of the voters' nodes that is up.
 func (n *Node) firstUp(voters []raft.Server) string {
 	for _, s := range voters {
-		if n.Up(nodeID(s.Address)) {
+		if n.Up(metadata.NodeAt(s.Address)) {
 			return string(s.ID)
 		}
 	}

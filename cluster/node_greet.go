@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
 
@@ -57,7 +58,7 @@ func (n *Node) answerWhere() whereAnswer {
 	a := whereAnswer{map[int32]string{}}
 	for name, p := range n.trans.Stats().Peers {
 		if p.Up {
-			a.Addresses[nodeID(raft.ServerAddress(name))] = p.Address
+			a.Addresses[metadata.NodeAt(raft.ServerAddress(name))] = p.Address
 		}
 	}
 	return a
@@ -74,7 +75,7 @@ func (n *Node) askAround() {
 		var a whereAnswer
 		if n.callNode(ctx, id, callWhere, nil, &a) == nil {
 			for other, address := range a.Addresses {
-				n.trans.LookAt(nodeName(other), address)
+				n.trans.LookAt(metadata.NodeName(other), address)
 			}
 		}
 		cancel()

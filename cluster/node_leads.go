@@ -123,7 +123,7 @@ func (n *Node) ownLeads() (all []lead) {
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
 func (n *Node) inSync(l *liveStream, h *journalHandle, g *raftgroup.Group) (ids []int32) {
 	for _, r := range l.stream.ReplicasOf(h.number) {
-		if r.Node == n.id || n.Up(r.Node) && g.HasVoter(serverID(r)) && g.Near(serverID(r)) {
+		if r.Node == n.id || n.Up(r.Node) && g.HasVoter(r.ID()) && g.Near(r.ID()) {
 			ids = append(ids, r.Node)
 		}
 	}
@@ -138,7 +138,7 @@ func (h *journalHandle) leader() (node int32, term uint64) {
 	if g := h.opened(); g != nil {
 		for {
 			term = g.Term()
-			node = nodeID(g.LeaderAddress())
+			node = metadata.NodeAt(g.LeaderAddress())
 			if g.Term() == term {
 				break
 			}

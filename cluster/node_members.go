@@ -38,7 +38,7 @@ func (n *Node) Up(id int32) bool {
 	if id == n.id || n.trans == nil {
 		return id == n.id
 	}
-	return n.trans.Up(nodeName(id))
+	return n.trans.Up(metadata.NodeName(id))
 }
 
 // Announce tells the other nodes where Kafka clients reach this one, by the listener's name. It is called at each start,

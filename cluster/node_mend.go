@@ -56,7 +56,7 @@ func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *raftgroup.Grou
 		return nil
 	}
 	for _, s := range g.Servers() {
-		if s.ID != serverID(r) || s.Suffrage != raft.Voter {
+		if s.ID != r.ID() || s.Suffrage != raft.Voter {
 			continue
 		}
 		if err := n.removeAside(h); err != nil {

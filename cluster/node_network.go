@@ -21,7 +21,7 @@ func (n *Node) openNetwork() error {
 	net, me := n.opts.Network, n.file.get()
 	var err error
 	n.trans, err = transport.Open(transport.Options{
-		Cluster: me.family(), Node: nodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS,
+		Cluster: me.family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS,
 		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
@@ -29,7 +29,7 @@ func (n *Node) openNetwork() error {
 		return err
 	}
 	for id, address := range me.Peers {
-		n.trans.SetPeer(nodeName(id), address)
+		n.trans.SetPeer(metadata.NodeName(id), address)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (n *Node) joinMetaGroup(o *raftgroup.Options) error {
 }
 
 // name is the node's id as raft and the transport write it.
-func (n *Node) name() string { return nodeName(n.id) }
+func (n *Node) name() string { return metadata.NodeName(n.id) }
 
 // checkMeta refuses to start as a member whose metadata was lost: it has forgotten whom it voted for.
 func (n *Node) checkMeta() error {
@@ -143,11 +143,11 @@ func (n *Node) meetMembers() {
 	}
 	now, old := addresses(members, n.id), n.file.get().Peers
 	for id, address := range now {
-		n.trans.SetPeer(nodeName(id), address)
+		n.trans.SetPeer(metadata.NodeName(id), address)
 	}
 	for id := range old {
 		if _, ok := now[id]; !ok {
-			n.trans.RemovePeer(nodeName(id))
+			n.trans.RemovePeer(metadata.NodeName(id))
 		}
 	}
 	if maps.Equal(now, old) {

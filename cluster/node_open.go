@@ -58,7 +58,7 @@ func (n *Node) openJournalOf(h *journalHandle, r metadata.Replica, peers []raft.
 		if err != nil {
 			return err
 		}
-		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(serverID(r)), g, n.opts.timeout(), peers, begun
+		o.ID, o.Transport, o.Timeout, o.Peers, o.Begun = string(r.ID()), g, n.opts.timeout(), peers, begun
 		o.Changed, o.Copies = n.leads.ring, nodeCopies{n, h}
 		return nil
 	})

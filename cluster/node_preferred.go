@@ -35,7 +35,7 @@ func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
 		if !ok || !g.Serves() {
 			return
 		}
-		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.HasVoter(serverID(first)) && g.Near(serverID(first)) {
+		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.HasVoter(first.ID()) && g.Near(first.ID()) {
 			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
 		}
 	})
@@ -90,7 +90,7 @@ func (n *Node) handOverJournals(ctx context.Context) (left int) {
 		}
 		able := 0
 		for _, r := range s.ReplicasOf(h.number) {
-			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.HasVoter(serverID(r)) {
+			if r.Node == n.id || !n.Up(r.Node) || n.leads.isClosing(r.Node) || !g.HasVoter(r.ID()) {
 				continue
 			}
 			if n.transfer(transferCall{h.key(), r.Node}) == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"sync"
 	"time"
 
@@ -28,22 +27,6 @@ const (
 func journalGroupID(stream metadata.StreamID, journal int32) transport.GroupID {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint32(stream[:], uint32(journal)))
 	return transport.GroupID(sum[:16])
-}
-
-// serverID is a copy's name in its group: copies that a node has one after the other are different members.
-func serverID(r metadata.Replica) raft.ServerID {
-	if r.Born == 0 {
-		return raft.ServerID(nodeName(r.Node))
-	}
-	return raft.ServerID(nodeName(r.Node) + "." + strconv.FormatUint(r.Born, 10))
-}
-
-func serverAddress(r metadata.Replica) raft.ServerAddress {
-	return raft.ServerAddress(nodeName(r.Node))
-}
-
-func raftServer(r metadata.Replica, suffrage raft.ServerSuffrage) raft.Server {
-	return raft.Server{Suffrage: suffrage, ID: serverID(r), Address: serverAddress(r)}
 }
 
 // keepReplicas opens the journals that this node is to have, and removes what it is not to have any more, until the node
@@ -158,7 +141,7 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 	var peers []raft.Server
 	if r.Born == 0 {
 		for _, node := range l.stream.FoundersOf(h.number) {
-			peers = append(peers, raftServer(metadata.Replica{Node: node}, raft.Voter))
+			peers = append(peers, metadata.Replica{Node: node}.Server(raft.Voter))
 		}
 	}
 	note := func() error {

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -94,7 +93,7 @@ func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
 		return c
 	}
 	for _, s := range g.Servers() {
-		if id := nodeID(s.Address); id != n.id {
+		if id := metadata.NodeAt(s.Address); id != n.id {
 			c.Followers = append(c.Followers, reportFollower(g, s, c.Last, c.Position))
 		}
 	}
@@ -103,7 +102,7 @@ func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
 
 // reportFollower says how far a member is behind its leader, whose log ends at last.
 func reportFollower(g *raftgroup.Group, s raft.Server, last, position uint64) FollowerReport {
-	f := FollowerReport{Node: nodeID(s.Address), Born: bornOf(s.ID), Voter: s.Suffrage == raft.Voter}
+	f := FollowerReport{Node: metadata.NodeAt(s.Address), Born: metadata.BornOf(s.ID), Voter: s.Suffrage == raft.Voter}
 	acked, ok := g.Acked(s.ID)
 	if !ok {
 		return f
@@ -144,11 +143,4 @@ func (n *Node) reportOf(ctx context.Context, id int32) (NodeReport, error) {
 			return all, nil
 		}
 	}
-}
-
-// bornOf is the birth number in a copy's name; see [Replica.serverID].
-func bornOf(id raft.ServerID) uint64 {
-	_, text, _ := strings.Cut(string(id), ".")
-	born, _ := strconv.ParseUint(text, 10, 64) // the first copy has none
-	return born
 }

@@ -105,7 +105,7 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 func (n *Node) metaVoters() (ids []int32) {
 	for _, server := range n.metaGroup.Servers() {
 		if server.Suffrage == raft.Voter {
-			ids = append(ids, nodeID(server.Address))
+			ids = append(ids, metadata.NodeAt(server.Address))
 		}
 	}
 	slices.Sort(ids)
@@ -149,7 +149,7 @@ func (n *Node) memberStatus(m metadata.Member, a *nodeAnswer, voter bool) Member
 	s := MemberStatus{Member: m, Up: n.Up(m.ID), Voter: voter}
 	switch {
 	case !s.Up:
-		p := n.trans.Stats().Peers[nodeName(m.ID)]
+		p := n.trans.Stats().Peers[metadata.NodeName(m.ID)]
 		if s.Since = p.Heard; p.Serves && p.Err != nil {
 			s.Problem = fmt.Sprintf("it reaches node %d, which does not reach it at %s: %v", n.id, p.Address, p.Err)
 		}

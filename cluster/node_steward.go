@@ -75,7 +75,7 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 	}
 	servers, wanted := g.Servers(), s.ReplicasOf(h.number)
 	in := func(r metadata.Replica) (raft.Server, bool) {
-		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == serverID(r) })
+		i := slices.IndexFunc(servers, func(x raft.Server) bool { return x.ID == r.ID() })
 		if i < 0 {
 			return raft.Server{}, false
 		}
@@ -94,24 +94,24 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 		switch {
 		case there && server.Suffrage == raft.Voter:
 			continue
-		case there && g.Near(serverID(r)):
-			return g.AddVoter(string(serverID(r)), nodeName(r.Node), changeWithin)
+		case there && g.Near(r.ID()):
+			return g.AddVoter(string(r.ID()), string(r.Address()), changeWithin)
 		case there:
 			complete = false // it is getting what it lacks
 			continue
 		}
 		for _, old := range servers { // another copy that was on the same node
-			if string(old.Address) == nodeName(r.Node) {
+			if old.Address == r.Address() {
 				return n.giveUp(g, old, wanted)
 			}
 		}
-		return g.AddNonvoter(string(serverID(r)), nodeName(r.Node), changeWithin)
+		return g.AddNonvoter(string(r.ID()), string(r.Address()), changeWithin)
 	}
 	if !complete {
 		return nil
 	}
 	for _, old := range servers {
-		if !slices.ContainsFunc(wanted, func(r metadata.Replica) bool { return serverID(r) == old.ID }) {
+		if !slices.ContainsFunc(wanted, func(r metadata.Replica) bool { return r.ID() == old.ID }) {
 			return n.giveUp(g, old, wanted)
 		}
 	}
@@ -120,7 +120,7 @@ func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
 
 // giveUp takes a member out. The leader hands over first, and its successor does it.
 func (n *Node) giveUp(g *raftgroup.Group, old raft.Server, wanted []metadata.Replica) error {
-	if nodeID(old.Address) != n.id {
+	if metadata.NodeAt(old.Address) != n.id {
 		return g.RemoveMember(string(old.ID), changeWithin)
 	}
 	errs := []error{errors.New("no other member can lead")}
@@ -128,7 +128,7 @@ func (n *Node) giveUp(g *raftgroup.Group, old raft.Server, wanted []metadata.Rep
 		if r.Node == n.id {
 			continue
 		}
-		err := g.HandTo(serverID(r), serverAddress(r))
+		err := g.HandTo(r.ID(), r.Address())
 		if err == nil {
 			return nil
 		}

@@ -103,7 +103,7 @@ func (s *source) Ends() (all []mirror.End) {
 		e := s.end(h, g, counted)
 		if o := s.n.observer; o != nil {
 			o.addKnown(h.key(), &e, now)
-		} else if node := nodeID(g.LeaderAddress()); node < 0 {
+		} else if node := metadata.NodeAt(g.LeaderAddress()); node < 0 {
 			e.Lag = s.n.unheard(g)
 		} else {
 			e.Leads = node == s.n.id

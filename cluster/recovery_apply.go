@@ -164,7 +164,7 @@ func (r *recovery) finish() error {
 // leadJournal makes the copy of a journal its group's only member.
 func (r *recovery) leadJournal(j PlannedJournal) error {
 	o := storage.Options{FS: r.fsys, Logger: r.log}
-	return r.lead(copyDir(r.dir, j.JournalID), o, raftServer(j.Base, raft.Voter), j.Term, nil, nil)
+	return r.lead(copyDir(r.dir, j.JournalID), o, j.Base.Server(raft.Voter), j.Term, nil, nil)
 }
 
 // recoverMeta makes the metadata go on here, or lets it come from the node where it does.
@@ -185,7 +185,7 @@ func (r *recovery) recoverMeta(self int32) error {
 		end, _, err := newestSnapshot(r.fsys, dir)
 		return end, err
 	}
-	return r.lead(dir, o, raftServer(metadata.Replica{Node: self}, raft.Voter), r.plan.MetadataTerm, match, command)
+	return r.lead(dir, o, metadata.Replica{Node: self}.Server(raft.Voter), r.plan.MetadataTerm, match, command)
 }
 
 // lead appends to a log the entries by which its member goes on alone: the configuration, and a command if there is one.

@@ -155,7 +155,7 @@ func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*metadata.State, err
 	}
 	for _, s := range conf.Servers {
 		if s.Suffrage == raft.Voter {
-			r.Voters = append(r.Voters, nodeID(s.Address))
+			r.Voters = append(r.Voters, metadata.NodeAt(s.Address))
 		}
 	}
 	r.Members = meta.Members()
