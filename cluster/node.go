@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -72,6 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 // of all streams. It needs no network. It is safe for concurrent use.
 type Node struct {
 	opts        Options
+	dir         datadir.Dir
 	logger      *slog.Logger
 	lock        io.Closer
 	meta        *metadata.State
@@ -100,7 +101,7 @@ type Node struct {
 	reached  reachability
 
 	id           int32
-	file         *nodeFile
+	file         *datadir.File
 	trans        *transport.Transport // nil: the node is alone
 	coordinating coordinating
 	ready        chan struct{}
@@ -136,6 +137,7 @@ func Open(opts Options) (*Node, error) {
 	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
 	n.opts.FS = n.disk.watch
+	n.dir = datadir.Dir{FS: n.opts.FS, Path: opts.Dir}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", opts.Dir, err), n.Close())
@@ -144,17 +146,17 @@ func Open(opts Options) (*Node, error) {
 }
 
 func (n *Node) open() error {
-	err := n.makeDir(n.opts.Dir)
+	err := n.dir.Make(n.opts.Dir)
 	if err != nil {
 		return err
 	}
-	if n.lock, err = n.opts.FS.Lock(path.Join(n.opts.Dir, "lock")); err != nil {
+	if n.lock, err = n.dir.Lock(); err != nil {
 		return err
 	}
 	if err := n.identify(); err != nil {
 		return err
 	}
-	if err := errors.Join(n.makeDir(path.Join(n.opts.Dir, streamsDir)), n.makeDir(n.metaDir())); err != nil {
+	if err := errors.Join(n.dir.Make(n.dir.Streams()), n.dir.Make(n.dir.Meta())); err != nil {
 		return err
 	}
 	if n.opts.Network != nil {

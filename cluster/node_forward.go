@@ -30,7 +30,7 @@ func (n *Node) nextOrigin() *metadata.Origin {
 		return nil
 	}
 	n.lastSeq++
-	return &metadata.Origin{Node: n.id, Start: n.file.get().Starts, Seq: n.lastSeq}
+	return &metadata.Origin{Node: n.id, Start: n.file.Get().Starts, Seq: n.lastSeq}
 }
 
 // applyMeta has one metadata entry applied, here or by the node that leads the metadata, and returns when this node's

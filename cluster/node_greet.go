@@ -70,7 +70,7 @@ func (n *Node) askAround() {
 	if n.Controller() >= 0 {
 		return
 	}
-	for id := range n.file.get().Peers {
+	for id := range n.file.Get().Peers {
 		ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 		var a whereAnswer
 		if n.callNode(ctx, id, callWhere, nil, &a) == nil {
@@ -90,7 +90,7 @@ func (n *Node) weigh(address string, r *transport.RefusedError) (tell bool) {
 		return false
 	case r.Foreign && n.isAlone():
 		n.noteUnfit(fmt.Errorf("the folder %s belongs to cluster %s, which it founded and whose only node it is, but it was started to join the one of %s: %w. A folder belongs to one cluster for good: to join that one, start with an empty folder (to keep what is in this one, copy its streams over Kafka's protocol first); to stay, start without the address to join",
-			n.opts.Dir, n.file.get().Cluster, address, r))
+			n.opts.Dir, n.file.Get().Cluster, address, r))
 		return false
 	}
 	return !r.Doubled // lookForDoubles tells that
@@ -98,7 +98,7 @@ func (n *Node) weigh(address string, r *transport.RefusedError) (tell bool) {
 
 // isAlone says whether the cluster has no other node.
 func (n *Node) isAlone() bool {
-	return len(n.file.get().Peers) == 0 && len(n.meta.Members()) <= 1
+	return len(n.file.Get().Peers) == 0 && len(n.meta.Members()) <= 1
 }
 
 // doubleTimes is for how many timeouts a node that was just started may be refused as the double of another process. One
@@ -121,7 +121,7 @@ func (n *Node) lookForDoubles(peers map[string]transport.PeerStats) {
 		return
 	}
 	n.noteUnfit(fmt.Errorf("node %d of cluster %s runs as another process: %w. The folder of this one, %s, is a copy of that one's, or that one's was copied; two with one identity would tear the cluster's journals apart. Remove the copy; to add a node, start it with an empty folder and the address of a node to join",
-		n.id, n.file.get().Cluster, why, n.opts.Dir))
+		n.id, n.file.Get().Cluster, why, n.opts.Dir))
 }
 
 // tryAddress refuses an address at which nothing is reached from here: whoever asks to join with it could never take part.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -104,7 +105,7 @@ func (n *Node) remove(s *metadata.Stream) error {
 			n.logger.Warn("closing a journal of a deleted stream", "stream", s.Name, "error", err)
 		}
 	}
-	if err := removeAll(n.opts.FS, n.streamDir(s.ID)); err != nil {
+	if err := datadir.RemoveAll(n.opts.FS, n.dir.Stream(s.ID)); err != nil {
 		return fmt.Errorf("removing deleted stream %s: %w", s.Name, err)
 	}
 	if n.trans == nil {
@@ -119,9 +120,9 @@ func (n *Node) confirmRemoved(s *metadata.Stream) error {
 	if !s.Uses(n.id) || slices.Contains(s.Removed, n.id) {
 		return nil
 	}
-	err := n.file.update(func(i *identity) {
+	err := n.file.Update(func(i *datadir.Identity) {
 		for j := range s.Journals {
-			delete(i.Replicas, (&journalHandle{stream: s.ID, number: j}).noteName())
+			delete(i.Replicas, datadir.CopyName(s.ID, j))
 		}
 	})
 	if err != nil {

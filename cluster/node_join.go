@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/recovery"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
@@ -33,18 +34,18 @@ func (n *Node) identify() error {
 	if n.Observes() {
 		return n.identifyObserver()
 	}
-	f, found, err := openNodeFile(n.opts.FS, n.opts.Dir)
+	f, found, err := datadir.OpenFile(n.opts.FS, n.opts.Dir)
 	if err != nil {
 		return err
 	}
-	if f.get().Observes {
+	if f.Get().Observes {
 		return fmt.Errorf("%s is an observer's directory: start it as one", n.opts.Dir)
 	}
 	n.file = f
 	if err := n.refuseRemoved(); err != nil {
 		return err
 	}
-	if err := n.refuseUnfinished(); err != nil {
+	if err := recovery.RefuseUnfinished(n.dir); err != nil {
 		return err
 	}
 	net := n.opts.Network
@@ -53,44 +54,44 @@ func (n *Node) identify() error {
 		n.id = metadata.FoundingNode
 		return nil // a node alone has no file
 	case net == nil:
-		n.id = f.get().Node
+		n.id = f.Get().Node
 		return nil
 	case !found:
 		if err := n.begin(); err != nil {
 			return err
 		}
 	}
-	if f.get().Node == 0 {
+	if f.Get().Node == 0 {
 		if err := n.askToJoin(); err != nil {
 			return err
 		}
 	}
-	n.id = f.get().Node
-	return f.update(func(i *identity) { i.Starts++ })
+	n.id = f.Get().Node
+	return f.Update(func(i *datadir.Identity) { i.Starts++ })
 }
 
 // begin makes the node's file: of the founding node, of one that was alone so far, or of one that is going to join.
 func (n *Node) begin() error {
-	alone, err := PeekMeta(n.opts.FS, n.opts.Dir)
+	alone, err := datadir.PeekMeta(n.opts.FS, n.opts.Dir)
 	was := err == nil && alone.ClusterID() != ""
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case was && len(alone.Members()) > 0:
 		return fmt.Errorf("%s is the directory of a node of cluster %s, but its %s, which says of which node, is missing: restore it, or take the node out of the cluster and join with an empty directory",
-			n.opts.Dir, alone.ClusterID(), nodeFileName)
+			n.opts.Dir, alone.ClusterID(), datadir.FileName)
 	case was && len(n.opts.Network.Join) > 0:
 		return fmt.Errorf("%s is the directory of cluster %s and cannot join another one: let the others join this node, or join with an empty directory", n.opts.Dir, alone.ClusterID())
 	}
-	streams, err := n.opts.FS.ReadDir(path.Join(n.opts.Dir, streamsDir))
+	streams, err := n.opts.FS.ReadDir(n.dir.Streams())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if len(streams) > 0 && !was {
-		return fmt.Errorf("%s holds streams, but neither metadata nor a %s: put them back, or move %s away", n.opts.Dir, nodeFileName, streamsDir)
+		return fmt.Errorf("%s holds streams, but neither metadata nor a %s: put them back, or move %s away", n.opts.Dir, datadir.FileName, datadir.StreamsName)
 	}
-	return n.file.update(func(i *identity) {
-		i.Token = newToken()
+	return n.file.Update(func(i *datadir.Identity) {
+		i.Token = datadir.NewToken()
 		if len(n.opts.Network.Join) > 0 {
 			return
 		}
@@ -108,7 +109,7 @@ func (n *Node) askToJoin() error {
 	if len(net.Join) == 0 {
 		return fmt.Errorf("%s was to join a cluster and has no id yet: give the address of a node to join", n.opts.Dir)
 	}
-	question, err := json.Marshal(metadata.JoinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack})
+	question, err := json.Marshal(metadata.JoinCluster{Token: n.file.Get().Token, Address: net.address(), Rack: net.Rack})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (n *Node) askOne(ctx context.Context, address string, question []byte) (a j
 }
 
 func (n *Node) noteJoined(a joinAnswer) error {
-	return n.file.update(func(i *identity) {
+	return n.file.Update(func(i *datadir.Identity) {
 		i.Cluster, i.Generation, i.Node = a.Cluster, a.Generation, a.Node
 		i.Peers = addresses(a.Members, a.Node)
 	})
@@ -211,7 +212,7 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Generation: n.file.get().Generation, Node: v.(metadata.Member).ID, Members: n.meta.Members()})
+	return json.Marshal(joinAnswer{Cluster: n.ClusterID(), Generation: n.file.Get().Generation, Node: v.(metadata.Member).ID, Members: n.meta.Members()})
 }
 
 // address is what the other nodes are told.
@@ -227,7 +228,7 @@ func (n *Node) register(ctx context.Context, listeners map[string]string) error 
 		if n.id != metadata.FoundingNode || len(n.meta.Members()) > 0 {
 			return fmt.Errorf("%w: node %d; to join again, empty %s", metadata.ErrRemoved, n.id, n.opts.Dir)
 		}
-		v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &metadata.JoinCluster{Token: n.file.get().Token, Address: net.address(), Rack: net.Rack}})
+		v, err := n.proposer.propose(ctx, metadata.Command{JoinCluster: &metadata.JoinCluster{Token: n.file.Get().Token, Address: net.address(), Rack: net.Rack}})
 		if err != nil {
 			return err
 		}

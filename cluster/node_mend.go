@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
@@ -27,7 +28,7 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cau
 		return cause
 	}
 	n.figures.Damaged.Add(1)
-	dir := n.journalDir(h.stream, h.number)
+	dir := n.dir.Journal(h.stream, h.number)
 	from, err := raftgroup.MendClosed(n.ctx, n.opts.FS, dir, d, nodeCopies{n, h})
 	if err == nil {
 		n.figures.Mended.Add(1)
@@ -69,7 +70,7 @@ func (n *Node) tidyAside(h *journalHandle, r metadata.Replica, g *raftgroup.Grou
 
 // removeAside removes what is kept of damaged copies of a journal.
 func (n *Node) removeAside(h *journalHandle) error {
-	dir := n.journalDir(h.stream, h.number)
+	dir := n.dir.Journal(h.stream, h.number)
 	names, err := n.opts.FS.ReadDir(path.Dir(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -80,7 +81,7 @@ func (n *Node) removeAside(h *journalHandle) error {
 	for _, name := range names {
 		if strings.HasPrefix(name, path.Base(dir)+asideInfix) {
 			n.logger.Info("the files of a damaged copy of a journal are removed: a new copy counts", "dir", path.Join(path.Dir(dir), name))
-			if err := removeAll(n.opts.FS, path.Join(path.Dir(dir), name)); err != nil {
+			if err := datadir.RemoveAll(n.opts.FS, path.Join(path.Dir(dir), name)); err != nil {
 				return err
 			}
 		}

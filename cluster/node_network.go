@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -18,10 +19,10 @@ var metaGroupID = transport.GroupID{'m', 'e', 't', 'a', 'd', 'a', 't', 'a'}
 
 // openNetwork starts the transport between nodes and makes the other nodes known that were known last.
 func (n *Node) openNetwork() error {
-	net, me := n.opts.Network, n.file.get()
+	net, me := n.opts.Network, n.file.Get()
 	var err error
 	n.trans, err = transport.Open(transport.Options{
-		Cluster: me.family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS,
+		Cluster: me.Family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS,
 		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
@@ -52,7 +53,7 @@ func (n *Node) joinMetaGroup(o *raftgroup.Options) error {
 		return err
 	}
 	o.Transport, o.Timeout = g, n.opts.timeout()
-	if n.file.get().Founding {
+	if n.file.Get().Founding {
 		o.Peers = []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(n.name()), Address: raft.ServerAddress(n.name())}}
 	}
 	return nil
@@ -63,13 +64,13 @@ func (n *Node) name() string { return metadata.NodeName(n.id) }
 
 // checkMeta refuses to start as a member whose metadata was lost: it has forgotten whom it voted for.
 func (n *Node) checkMeta() error {
-	if n.trans == nil || !n.file.get().Settled {
+	if n.trans == nil || !n.file.Get().Settled {
 		return nil
 	}
 	if blank, err := n.metaGroup.Blank(); err != nil || !blank {
 		return err
 	}
-	return fmt.Errorf("the metadata in %s was lost: this directory cannot go on as node %d; take the node out of the cluster and join with an empty directory", n.metaDir(), n.id)
+	return fmt.Errorf("the metadata in %s was lost: this directory cannot go on as node %d; take the node out of the cluster and join with an empty directory", n.dir.Meta(), n.id)
 }
 
 // settle waits until the metadata here has everything that was acknowledged before the node started, makes the node
@@ -99,11 +100,11 @@ func (n *Node) trySettle() error {
 		return err
 	}
 	if n.meta.ClusterID() == "" {
-		if _, err := n.proposer.propose(n.ctx, metadata.Command{Found: &metadata.Found{ClusterID: n.file.get().Cluster}}); err != nil {
+		if _, err := n.proposer.propose(n.ctx, metadata.Command{Found: &metadata.Found{ClusterID: n.file.Get().Cluster}}); err != nil {
 			return err
 		}
 	}
-	if got, want := n.meta.ClusterID(), n.file.get().Cluster; got != want {
+	if got, want := n.meta.ClusterID(), n.file.Get().Cluster; got != want {
 		return fmt.Errorf("the metadata is of cluster %q, this directory of %q", got, want)
 	}
 	if err := n.register(n.ctx, nil); err != nil {
@@ -112,7 +113,7 @@ func (n *Node) trySettle() error {
 	if err := n.checkDirs(); err != nil {
 		return err
 	}
-	return n.file.update(func(i *identity) { i.Settled, i.Founding = true, false })
+	return n.file.Update(func(i *datadir.Identity) { i.Settled, i.Founding = true, false })
 }
 
 // Ready is closed when this node's metadata has everything that was acknowledged anywhere before it started. Until then
@@ -141,7 +142,7 @@ func (n *Node) meetMembers() {
 		n.noteRemoved("the metadata says so")
 		return
 	}
-	now, old := addresses(members, n.id), n.file.get().Peers
+	now, old := addresses(members, n.id), n.file.Get().Peers
 	for id, address := range now {
 		n.trans.SetPeer(metadata.NodeName(id), address)
 	}
@@ -153,7 +154,7 @@ func (n *Node) meetMembers() {
 	if maps.Equal(now, old) {
 		return
 	}
-	if err := n.file.update(func(i *identity) { i.Peers = now }); err != nil {
+	if err := n.file.Update(func(i *datadir.Identity) { i.Peers = now }); err != nil {
 		n.logger.Error("the addresses of the other nodes could not be noted: a restart may need --join", "error", err)
 	}
 }

@@ -23,7 +23,7 @@ const metaCommitEvery = 20 * time.Millisecond
 // openMeta opens the metadata group and brings the state up to date.
 func (n *Node) openMeta() (*raftgroup.Machine, error) {
 	o := raftgroup.Options{
-		Dir: n.metaDir(), ID: n.name(),
+		Dir: n.dir.Meta(), ID: n.name(),
 		Journal: storage.Options{
 			SegmentBytes: metaSegment,
 			FS:           n.opts.FS,
@@ -73,8 +73,8 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 	if h.durable {
 		mode = storage.Durable
 	}
-	dir := n.journalDir(h.stream, h.number)
-	if err := n.makeDir(dir); err != nil {
+	dir := n.dir.Journal(h.stream, h.number)
+	if err := n.dir.Make(dir); err != nil {
 		return nil, err
 	}
 	o := raftgroup.Options{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -37,13 +38,13 @@ func (n *Node) Removed() <-chan struct{} { return n.removal.done }
 // removedErr says what happened and what to do.
 func (n *Node) removedErr() error {
 	return fmt.Errorf("%w: node %d of cluster %s (%s); its copies do not count any more. To join again, start it with an empty folder in place of %s and the address of a node to join",
-		metadata.ErrRemoved, n.id, n.file.get().Cluster, n.file.get().Removed, n.opts.Dir)
+		metadata.ErrRemoved, n.id, n.file.Get().Cluster, n.file.Get().Removed, n.opts.Dir)
 }
 
 // noteRemoved notes for good that the node was taken out, and tells everyone.
 func (n *Node) noteRemoved(how string) {
 	n.removal.once.Do(func() {
-		err := n.file.update(func(i *identity) { i.Removed = how })
+		err := n.file.Update(func(i *datadir.Identity) { i.Removed = how })
 		n.removal.err = errors.Join(n.removedErr(), err)
 		n.logger.Error("THIS NODE WAS TAKEN OUT OF ITS CLUSTER: it serves nobody any more", "error", n.removal.err)
 		close(n.removal.done)
@@ -61,10 +62,10 @@ func (n *Node) noteUnfit(err error) {
 
 // refuseRemoved keeps a node that was taken out from starting.
 func (n *Node) refuseRemoved() error {
-	if n.file.get().Removed == "" {
+	if n.file.Get().Removed == "" {
 		return nil
 	}
-	n.id = n.file.get().Node
+	n.id = n.file.Get().Node
 	return n.removedErr()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -78,13 +79,13 @@ func (n *Node) tendReplicas(told notices) {
 	all.Wait()
 }
 
-// noteName is under which the node's file knows a journal.
-func (h *journalHandle) noteName() string { return fmt.Sprintf("%s/%d", h.stream, h.number) }
+// copyName is under which the node's file knows the journal.
+func (h *journalHandle) copyName() string { return datadir.CopyName(h.stream, h.number) }
 
 // tendReplica makes one journal here what the metadata wants it to be.
 func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 	s := l.stream
-	born, noted := n.file.get().Replicas[h.noteName()]
+	born, noted := n.file.Get().Replicas[h.copyName()]
 	mine, has := metadata.FindReplica(s.ReplicasOf(h.number), n.id)
 	old, leaving := metadata.FindReplica(s.LeavingOf(h.number), n.id)
 	want, wanted := mine, has
@@ -116,7 +117,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 		return errors.Join(lookAfter(h, g), n.tidyAside(h, r, g))
 	}
 	h.tidied.Store(false)
-	names, err := n.opts.FS.ReadDir(n.journalDir(h.stream, h.number))
+	names, err := n.opts.FS.ReadDir(n.dir.Journal(h.stream, h.number))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -145,11 +146,11 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 		}
 	}
 	note := func() error {
-		return n.file.update(func(i *identity) {
+		return n.file.Update(func(i *datadir.Identity) {
 			if i.Replicas == nil {
 				i.Replicas = map[string]uint64{}
 			}
-			i.Replicas[h.noteName()] = r.Born
+			i.Replicas[h.copyName()] = r.Born
 		})
 	}
 	if err := h.start(func() (*raftgroup.Group, error) { return n.openJournalOf(h, r, peers, note) }); err != nil {
@@ -162,12 +163,12 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 // dropReplica removes a copy that nobody counts on any more.
 func (n *Node) dropReplica(h *journalHandle) error {
 	if err := h.end(); err != nil {
-		n.logger.Warn("closing a journal that is given up here", "dir", n.journalDir(h.stream, h.number), "error", err)
+		n.logger.Warn("closing a journal that is given up here", "dir", n.dir.Journal(h.stream, h.number), "error", err)
 	}
-	if err := errors.Join(removeAll(n.opts.FS, n.journalDir(h.stream, h.number)), n.removeAside(h)); err != nil {
+	if err := errors.Join(datadir.RemoveAll(n.opts.FS, n.dir.Journal(h.stream, h.number)), n.removeAside(h)); err != nil {
 		return err
 	}
-	return n.file.update(func(i *identity) { delete(i.Replicas, h.noteName()) })
+	return n.file.Update(func(i *datadir.Identity) { delete(i.Replicas, h.copyName()) })
 }
 
 // lookAfter has a copy whose group has ended, to be opened anew, opened in the next round.

@@ -82,7 +82,7 @@ func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
 	c.Last, c.Position = g.Journal().LogEnd()
 	c.Doubt = g.Doubt()
 	if n.trans != nil {
-		c.Born = n.file.get().Replicas[h.noteName()]
+		c.Born = n.file.Get().Replicas[h.copyName()]
 	}
 	for _, err := range []error{g.Err(), g.Journal().Err()} {
 		if err != nil && !errors.Is(err, storage.ErrClosed) && c.Problem == "" {

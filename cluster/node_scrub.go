@@ -57,7 +57,7 @@ func (n *Node) scrub() {
 		found, err := n.metaGroup.Check(pace)
 		n.figures.Damaged.Add(uint64(found))
 		if err != nil && !errors.Is(err, context.Canceled) && n.metaGroup.Err() == nil {
-			n.logger.Error("the metadata on the disk could not be checked", "dir", n.metaDir(), "error", err)
+			n.logger.Error("the metadata on the disk could not be checked", "dir", n.dir.Meta(), "error", err)
 		}
 		n.scrubs.Add(1)
 	}

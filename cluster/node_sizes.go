@@ -27,7 +27,7 @@ func (n *Node) DataDir() (dir string, free, total int64) {
 // ahead counts.
 func (n *Node) PartitionBytes(s *metadata.Stream, partition int32) (int64, error) {
 	journal := s.JournalOf(partition)
-	dir := n.journalDir(s.ID, journal)
+	dir := n.dir.Journal(s.ID, journal)
 	names, err := n.opts.FS.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil // not used yet

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
@@ -50,29 +51,29 @@ func (n *Node) Observes() bool { return n.opts.Observe != nil }
 
 // identifyObserver reads or makes the file that says that the directory is an observer's.
 func (n *Node) identifyObserver() error {
-	f, found, err := openNodeFile(n.opts.FS, n.opts.Dir)
+	f, found, err := datadir.OpenFile(n.opts.FS, n.opts.Dir)
 	if err != nil {
 		return err
 	}
 	n.file = f
 	switch {
-	case found && !f.get().Observes:
-		return fmt.Errorf("%s is the directory of node %d of a cluster and no observer's: observe with an empty directory", n.opts.Dir, f.get().Node)
+	case found && !f.Get().Observes:
+		return fmt.Errorf("%s is the directory of node %d of a cluster and no observer's: observe with an empty directory", n.opts.Dir, f.Get().Node)
 	case !found:
 		names, err := n.opts.FS.ReadDir(n.opts.Dir)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			if name == metaDir || name == streamsDir {
+			if name == datadir.MetaName || name == datadir.StreamsName {
 				return fmt.Errorf("%s holds the streams of a node that is no observer: observe with an empty directory", n.opts.Dir)
 			}
 		}
-		if err := f.update(func(i *identity) { i.Observes, i.Node, i.Token = true, newObserverID(), newToken() }); err != nil {
+		if err := f.Update(func(i *datadir.Identity) { i.Observes, i.Node, i.Token = true, newObserverID(), datadir.NewToken() }); err != nil {
 			return err
 		}
 	}
-	n.id = f.get().Node
+	n.id = f.Get().Node
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (s *source) describe() (*mirror.Description, error) {
 	}
 	d, at, mirrored := s.n.meta.Describe()
 	// A generation of the cluster that goes on without a majority of the one before may have fewer entries.
-	applied := s.n.file.get().Generation<<generationShift | at
+	applied := s.n.file.Get().Generation<<generationShift | at
 	if s.n.Observes() {
 		applied, d.Members = mirrored, nil
 	}

@@ -6,14 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/hashicorp/raft"
 )
 
 // An upstream does not tell what is older than the observer has, nor the same again.
 func TestADescriptionIsNewOrNotTold(t *testing.T) {
 	t.Parallel()
-	n := &Node{meta: metadata.New(), file: &nodeFile{}}
+	file, _, err := datadir.OpenFile(vfs.OS{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{meta: metadata.New(), file: file}
 	n.source.n = n
 	entry, err := metadata.EncodeEntry(nil, []metadata.Command{{Found: &metadata.Found{ClusterID: "c"}}, {CreateStream: &metadata.CreateStream{Stream: metadata.Stream{ID: metadata.NewStreamID(), Name: "a", Partitions: 1, Journals: 1}}}})
 	if err != nil {
@@ -34,7 +40,10 @@ func TestADescriptionIsNewOrNotTold(t *testing.T) {
 		}
 		cancel()
 	}
-	n.file.now.Generation = 1 // it went on without its majority, with fewer entries
+	// It went on without its majority, with fewer entries.
+	if err := file.Update(func(i *datadir.Identity) { i.Generation = 1 }); err != nil {
+		t.Fatal(err)
+	}
 	n.source.last = nil
 	if after, err := n.source.Describe(t.Context(), d.Applied+1, [32]byte{}); err != nil || after.Applied <= d.Applied {
 		t.Errorf("another generation is told up to %d: %v", after.Applied, err)

@@ -81,7 +81,7 @@ func (o *observer) run() {
 	for _, address := range o.o.Upstreams {
 		o.addLink(ctx, address, true)
 	}
-	o.meet(ctx, o.n.file.get().Peers)
+	o.meet(ctx, o.n.file.Get().Peers)
 	o.wait.Go(func() { o.followStreams(ctx) })
 	o.wait.Go(func() { o.serve(ctx) })
 	o.wait.Go(func() { o.mend(ctx) })

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -233,7 +234,7 @@ func (o *observer) take(ctx context.Context, told mirror.Description) error {
 	}
 	if len(d.Members) > 0 {
 		o.meet(o.n.ctx, d.Members)
-		return o.n.file.update(func(i *identity) { i.Peers = d.Members })
+		return o.n.file.Update(func(i *datadir.Identity) { i.Peers = d.Members })
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
@@ -122,7 +123,7 @@ func wantSameFrames(t *testing.T, s *metadata.Stream, dirs ...string) {
 	t.Helper()
 	var want *storage.Journal
 	for _, dir := range dirs {
-		j, err := storage.Open(cluster.JournalDirs(dir, s)[0], storage.Options{})
+		j, err := storage.Open(datadir.JournalDirs(dir, s)[0], storage.Options{})
 		must(t, err)
 		defer j.Close()
 		if want == nil {

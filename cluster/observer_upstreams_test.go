@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -74,7 +75,7 @@ func TestARottenCopyIsMended(t *testing.T) {
 		}
 		wantCopy(t, c, n, "s", acked)
 	}
-	segments, err := filepath.Glob(filepath.Join(cluster.JournalDirs(dir, s)[0], "*.seg"))
+	segments, err := filepath.Glob(filepath.Join(datadir.JournalDirs(dir, s)[0], "*.seg"))
 	must(t, err)
 	if len(segments) < 3 {
 		t.Fatalf("there are %d segments", len(segments))
@@ -90,7 +91,7 @@ func TestARottenCopyIsMended(t *testing.T) {
 	}
 	wantCopy(t, c, n, "s", acked) // reads all of it until it is right
 	must(t, n.Close())
-	j, err := storage.Open(cluster.JournalDirs(dir, s)[0], storage.Options{})
+	j, err := storage.Open(datadir.JournalDirs(dir, s)[0], storage.Options{})
 	must(t, err)
 	defer j.Close()
 	for i := uint64(1); i <= j.End().Index; i++ {

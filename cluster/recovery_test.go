@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/recovery"
 	"github.com/daybook-data/daybook/internal/cable"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -30,16 +31,16 @@ func onDisks(disks *[]*vfs.Mem) func(*cluster.Options) {
 	}
 }
 
-func report(t *testing.T, fsys vfs.FS, dir string) *cluster.RecoveryReport {
+func report(t *testing.T, fsys vfs.FS, dir string) *recovery.Report {
 	t.Helper()
-	r, err := cluster.ReportForRecovery(fsys, dir)
+	r, err := recovery.Inspect(fsys, dir)
 	must(t, err)
 	return r
 }
 
-func planned(t *testing.T, reports ...*cluster.RecoveryReport) *cluster.RecoveryPlan {
+func planned(t *testing.T, reports ...*recovery.Report) *recovery.Plan {
 	t.Helper()
-	p, err := cluster.PlanRecovery(reports)
+	p, err := recovery.MakePlan(reports)
 	must(t, err)
 	return p
 }
@@ -64,7 +65,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	}
 	dir := c.Dir(last)
 	r := report(t, vfs.OS{}, dir)
-	if _, err := cluster.PlanRecovery([]*cluster.RecoveryReport{r, report(t, vfs.OS{}, c.Dir((last+1)%3))}); !errors.Is(err, cluster.ErrNoRecovery) {
+	if _, err := recovery.MakePlan([]*recovery.Report{r, report(t, vfs.OS{}, c.Dir((last+1)%3))}); !errors.Is(err, recovery.ErrNoRecovery) {
 		t.Fatalf("with two of three nodes: %v", err)
 	}
 	p := planned(t, r)
@@ -74,7 +75,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	if found := p.Journals[0].Copy.Partitions[0]; found.Next < 20 || found.Next > 100 || found.Read != 1000 || found.Group != "g" {
 		t.Errorf("of the partition it says %+v", found)
 	}
-	must(t, cluster.Recover(vfs.OS{}, dir, p, silent))
+	must(t, recovery.Apply(vfs.OS{}, dir, p, silent))
 	n := c.Begin(last)
 	c.WaitReady(last)
 	if n.ClusterID() != clusterID || len(n.Members()) != 1 {
@@ -108,7 +109,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 			t.Fatalf("node %d does not learn that the cluster went on without it", c.Node(i).ID())
 		}
 		c.Stop(i)
-		if _, err := cluster.ReportForRecovery(vfs.OS{}, c.Dir(i)); !errors.Is(err, metadata.ErrRemoved) {
+		if _, err := recovery.Inspect(vfs.OS{}, c.Dir(i)); !errors.Is(err, metadata.ErrRemoved) {
 			t.Errorf("what it has is offered again: %v", err)
 		}
 	}
@@ -150,7 +151,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 	for i := range 5 {
 		c.Stop(i)
 	}
-	reports := []*cluster.RecoveryReport{report(t, vfs.OS{}, c.Dir(3)), report(t, vfs.OS{}, c.Dir(4))}
+	reports := []*recovery.Report{report(t, vfs.OS{}, c.Dir(3)), report(t, vfs.OS{}, c.Dir(4))}
 	p := planned(t, reports[0], reports[1])
 	if q := planned(t, reports[1], reports[0]); q.Metadata != p.Metadata || len(q.Journals) != len(p.Journals) || q.Journals[0].Base != p.Journals[0].Base {
 		t.Fatalf("the reports in another order give another plan: %+v and %+v", p, q)
@@ -164,7 +165,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 		}
 	}
 	for _, i := range []int{3, 4} {
-		must(t, cluster.Recover(vfs.OS{}, c.Dir(i), p, silent))
+		must(t, recovery.Apply(vfs.OS{}, c.Dir(i), p, silent))
 		c.Begin(i)
 	}
 	for _, i := range []int{3, 4} {
@@ -196,7 +197,7 @@ func TestARecoveryCanBeCutOffAnywhere(t *testing.T) {
 	for i := range 3 {
 		c.Stop(i)
 	}
-	reports := []*cluster.RecoveryReport{report(t, disks[0], c.Dir(0)), report(t, disks[1], c.Dir(1))}
+	reports := []*recovery.Report{report(t, disks[0], c.Dir(0)), report(t, disks[1], c.Dir(1))}
 	for _, r := range reports { // as if there had been five nodes: two are no majority
 		r.Voters = []int32{1, 2, 3, 4, 5}
 	}
@@ -208,15 +209,15 @@ func TestARecoveryCanBeCutOffAnywhere(t *testing.T) {
 		moments := 0
 		check := func(cut *vfs.Mem, kept []vfs.Doubt) bool {
 			moments++
-			if begun, err := cluster.BegunRecovery(cut, dir); err != nil {
+			if begun, err := recovery.Begun(cut, dir); err != nil {
 				t.Errorf("reading what was begun: %v", err)
 			} else if begun != nil {
 				_, err := cluster.Open(cluster.Options{Dir: dir, FS: cut, Network: &cluster.Network{Listener: cable.Listen(t, "127.0.0.1:0")}})
-				if refused = errors.Is(err, cluster.ErrRecoveryBegun); !refused {
+				if refused = errors.Is(err, recovery.ErrBegun); !refused {
 					t.Errorf("a node starts in the middle of a recovery: %v", err)
 				}
 			}
-			if err := cluster.Recover(cut, dir, p, silent); err != nil {
+			if err := recovery.Apply(cut, dir, p, silent); err != nil {
 				t.Errorf("recovering again: %v (kept %v)", err, kept)
 				return false
 			}
@@ -231,7 +232,7 @@ func TestARecoveryCanBeCutOffAnywhere(t *testing.T) {
 			last = fmt.Sprint(op, " ", filepath.Base(name))
 			cuts.At(disk, "", check)
 		}
-		must(t, cluster.Recover(faulty, dir, p, silent))
+		must(t, recovery.Apply(faulty, dir, p, silent))
 		checkRecovered(t, disk, dir, reports[i], p)
 		if t.Failed() {
 			t.Fatalf("node %d, before %s", i+1, last)
@@ -243,7 +244,7 @@ func TestARecoveryCanBeCutOffAnywhere(t *testing.T) {
 }
 
 // checkRecovered looks whether the directory holds what the plan says and what was there.
-func checkRecovered(t *testing.T, fsys vfs.FS, dir string, before *cluster.RecoveryReport, p *cluster.RecoveryPlan) {
+func checkRecovered(t *testing.T, fsys vfs.FS, dir string, before *recovery.Report, p *recovery.Plan) {
 	t.Helper()
 	tip := func(names ...string) (storage.Tip, error) {
 		peek, err := storage.OpenPeek(fsys, filepath.Join(append([]string{dir}, names...)...))
@@ -252,7 +253,7 @@ func checkRecovered(t *testing.T, fsys vfs.FS, dir string, before *cluster.Recov
 		}
 		return peek.Tip(true)
 	}
-	goesOn := func(what string, self bool, old cluster.LogEnd, more, term uint64, names ...string) {
+	goesOn := func(what string, self bool, old recovery.LogEnd, more, term uint64, names ...string) {
 		now, err := tip(names...)
 		if !self { // it comes from the other node
 			aside, asideErr := tip(append([]string{"set-aside-1"}, names...)...)
@@ -272,7 +273,7 @@ func checkRecovered(t *testing.T, fsys vfs.FS, dir string, before *cluster.Recov
 	if before.Node != p.Metadata {
 		return
 	}
-	after, err := cluster.ReportForRecovery(fsys, dir)
+	after, err := recovery.Inspect(fsys, dir)
 	if err != nil {
 		t.Errorf("after the recovery: %v", err)
 		return

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// commandSegment is the segment size of a command log: snapshots cut its front in whole segments.
-	commandSegment = 4 << 20
+	// CommandSegment is the segment size of a command log by default: snapshots cut its front in whole segments.
+	CommandSegment = 4 << 20
 	// A snapshot is taken after so many commands, and more than that are kept behind it: if the newest snapshot cannot
 	// be read, the one before it and the log still give the same state.
 	snapshotEvery    = 8192
@@ -32,7 +32,7 @@ func OpenMachine(o Options, fsm raft.FSM) (*Machine, error) {
 	o = o.withDefaults()
 	o.Journal.Commands, o.Journal.Mode, o.Journal.Retention = true, storage.Durable, storage.Retention{}
 	if o.Journal.SegmentBytes == 0 {
-		o.Journal.SegmentBytes = commandSegment
+		o.Journal.SegmentBytes = CommandSegment
 	}
 	g := &Machine{}
 	o.Journal.OnFail = g.failed

@@ -14,8 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/recovery"
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
@@ -32,7 +32,7 @@ var ErrNotRecovered = errors.New("nothing was changed: add --accept-loss to go o
 
 // Recover says with what a cluster would go on that lost its majority for good, and makes it so if it is asked to.
 func (v *ClusterVerbs) Recover(ctx context.Context, o RecoverOptions) error {
-	begun, err := cluster.BegunRecovery(vfs.OS{}, v.Dir)
+	begun, err := recovery.Begun(vfs.OS{}, v.Dir)
 	if err != nil {
 		return err
 	}
@@ -58,18 +58,18 @@ func (v *ClusterVerbs) Recover(ctx context.Context, o RecoverOptions) error {
 	if !o.AcceptLoss {
 		return ErrNotRecovered
 	}
-	if err := cluster.Recover(vfs.OS{}, v.Dir, plan, o.Log); err != nil {
+	if err := recovery.Apply(vfs.OS{}, v.Dir, plan, o.Log); err != nil {
 		return err
 	}
 	return v.done(nil, "\ndone: start the server on %s, let new nodes join (daybook cluster add), then daybook cluster replicas --all --count 3", v.Dir)
 }
 
 // planRecovery reads this node's folder and the others' reports. The plan is nil where only a report was asked for.
-func (v *ClusterVerbs) planRecovery(o RecoverOptions) (*cluster.RecoveryPlan, error) {
+func (v *ClusterVerbs) planRecovery(o RecoverOptions) (*recovery.Plan, error) {
 	if _, err := os.Stat(v.Dir); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
-	own, err := cluster.ReportForRecovery(vfs.OS{}, v.Dir)
+	own, err := recovery.Inspect(vfs.OS{}, v.Dir)
 	var locked *vfs.LockedError
 	if errors.As(err, &locked) {
 		return nil, fmt.Errorf("%w: the server has to be stopped: %w", ErrEnvironment, err)
@@ -87,7 +87,7 @@ func (v *ClusterVerbs) planRecovery(o RecoverOptions) (*cluster.RecoveryPlan, er
 		}
 		return nil, v.done(nil, "%s holds the report of node %d", o.Report, own.Node)
 	}
-	reports := []*cluster.RecoveryReport{own}
+	reports := []*recovery.Report{own}
 	for _, path := range o.With {
 		r, err := readReport(path)
 		if err != nil {
@@ -95,16 +95,16 @@ func (v *ClusterVerbs) planRecovery(o RecoverOptions) (*cluster.RecoveryPlan, er
 		}
 		reports = append(reports, r)
 	}
-	return cluster.PlanRecovery(reports)
+	return recovery.MakePlan(reports)
 }
 
-func readReport(path string) (*cluster.RecoveryReport, error) {
+func readReport(path string) (*recovery.Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	var r cluster.RecoveryReport
+	var r recovery.Report
 	d := json.NewDecoder(f)
 	d.DisallowUnknownFields()
 	return &r, d.Decode(&r)
@@ -126,7 +126,7 @@ func stillThere(ctx context.Context, gone []metadata.Member) error {
 }
 
 // printRecovery says with what the cluster goes on, and what that costs.
-func printRecovery(out io.Writer, p *cluster.RecoveryPlan) error {
+func printRecovery(out io.Writer, p *recovery.Plan) error {
 	fmt.Fprintf(out, "cluster %s would go on with nodes %s, as generation %d, with the metadata of node %d\n", p.Cluster, nodesText(p.Survivors), p.Generation, p.Metadata)
 	for _, m := range p.Gone {
 		fmt.Fprintf(out, "node %d (%s) is given up: what only it had is lost, and it can't come back with it\n", m.ID, m.Address)
@@ -135,7 +135,7 @@ func printRecovery(out io.Writer, p *cluster.RecoveryPlan) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "JOURNAL\tCOPY OF NODE\tENTRY\tTERM\tLAST WRITTEN\tWHAT MAY BE LOST")
 	journals := slices.Clone(p.Journals)
-	slices.SortStableFunc(journals, func(a, b cluster.PlannedJournal) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(journals, func(a, b recovery.PlannedJournal) int { return strings.Compare(a.Name, b.Name) })
 	for _, j := range journals {
 		loss := "what was acknowledged after that"
 		if j.HadMajority {

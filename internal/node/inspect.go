@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -75,7 +75,7 @@ func ListJournals(ctx context.Context, dir string, asJSON bool, out io.Writer) e
 
 // peekMeta returns the metadata of a data directory; nil if dir is not one but a single journal.
 func peekMeta(dir string) (*metadata.State, error) {
-	m, err := cluster.PeekMeta(vfs.OS{}, dir)
+	m, err := datadir.PeekMeta(vfs.OS{}, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func streamOf(path, dir string, meta *metadata.State) *metadata.Stream {
 		return nil
 	}
 	for _, s := range meta.Streams() {
-		if slices.Contains(cluster.JournalDirs(dir, s), path) {
+		if slices.Contains(datadir.JournalDirs(dir, s), path) {
 			return s
 		}
 	}
@@ -219,7 +219,7 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 	case o.Partition < 0 || o.Partition >= stream.Partitions:
 		return fmt.Errorf("%w: stream %s has partitions 0 to %d", ErrConfig, stream.Name, stream.Partitions-1)
 	}
-	p, err := storage.OpenPeek(vfs.OS{}, cluster.JournalDirs(o.Dir, stream)[o.Partition%stream.Journals])
+	p, err := storage.OpenPeek(vfs.OS{}, datadir.JournalDirs(o.Dir, stream)[o.Partition%stream.Journals])
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing was ever written to it
 	}

@@ -1,4 +1,4 @@
-package cluster
+package recovery
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/strictjson"
@@ -20,9 +21,9 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// recoveryFileName is in a node's directory while a recovery is under way there: the plan, under a checksum. A node does
+// fileName is in a node's directory while a recovery is under way there: the plan, under a checksum. A node does
 // not start as long as it is there, and whoever recovers again goes on with it.
-const recoveryFileName = "recovery.json"
+const fileName = "recovery.json"
 
 // sealedPlan is the file.
 type sealedPlan struct {
@@ -30,9 +31,9 @@ type sealedPlan struct {
 	Plan json.RawMessage `json:"plan"`
 }
 
-// BegunRecovery returns the plan of a recovery that was begun in a node's directory and not finished; nil if there is none.
-func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
-	path := filepath.Join(dir, recoveryFileName)
+// Begun returns the plan of a recovery that was begun in a node's directory and not finished; nil if there is none.
+func Begun(fsys vfs.FS, dir string) (*Plan, error) {
+	path := filepath.Join(dir, fileName)
 	b, err := vfs.ReadFile(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -41,10 +42,10 @@ func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
 		return nil, err
 	}
 	var sealed sealedPlan
-	var p RecoveryPlan
+	var p Plan
 	err = strictjson.Decode(b, &sealed)
-	if err == nil && sealed.CRC != sumOf(sealed.Plan) {
-		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Plan))
+	if err == nil && sealed.CRC != strictjson.Checksum(sealed.Plan) {
+		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, strictjson.Checksum(sealed.Plan))
 	}
 	if err == nil {
 		err = strictjson.Decode(sealed.Plan, &p)
@@ -55,33 +56,33 @@ func BegunRecovery(fsys vfs.FS, dir string) (*RecoveryPlan, error) {
 	return &p, nil
 }
 
-// refuseUnfinished keeps a node from starting while it is half of what it was and half of what it is to be.
-func (n *Node) refuseUnfinished() error {
-	p, err := BegunRecovery(n.opts.FS, n.opts.Dir)
+// RefuseUnfinished is an error if the directory is half of what it was and half of what it is to be.
+func RefuseUnfinished(d datadir.Dir) error {
+	p, err := Begun(d.FS, d.Path)
 	if err == nil && p != nil {
-		err = fmt.Errorf("%w: finish it with daybook cluster recover --data %s --accept-loss", ErrRecoveryBegun, n.opts.Dir)
+		err = fmt.Errorf("%w: finish it with daybook cluster recover --data %s --accept-loss", ErrBegun, d.Path)
 	}
 	return err
 }
 
-// Recover makes a node's directory go on as the plan says. It may be cut off at any moment: called again it goes on, with
+// Apply makes a node's directory go on as the plan says. It may be cut off at any moment: called again it goes on, with
 // the plan that it was begun with. Nothing is deleted: copies that do not go on are moved into a folder set-aside-N within
 // the directory. No process may have it open.
-func Recover(fsys vfs.FS, dir string, plan *RecoveryPlan, log *slog.Logger) (err error) {
-	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
+func Apply(fsys vfs.FS, dir string, plan *Plan, log *slog.Logger) (err error) {
+	lock, err := datadir.Dir{FS: fsys, Path: dir}.Lock()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	begun, err := BegunRecovery(fsys, dir)
+	begun, err := Begun(fsys, dir)
 	if err != nil {
 		return err
 	}
-	r := recovery{fsys: fsys, dir: dir, plan: begun, log: log}
-	if r.file, _, err = openNodeFile(fsys, dir); err != nil {
+	r := recovery{Dir: datadir.Dir{FS: fsys, Path: dir}, plan: begun, log: log}
+	if r.file, _, err = datadir.OpenFile(fsys, dir); err != nil {
 		return err
 	}
-	if me := r.file.get(); begun == nil && me.Cluster == plan.Cluster && me.Generation == plan.Generation {
+	if me := r.file.Get(); begun == nil && me.Cluster == plan.Cluster && me.Generation == plan.Generation {
 		return nil // it was finished
 	}
 	if begun == nil {
@@ -95,34 +96,33 @@ func Recover(fsys vfs.FS, dir string, plan *RecoveryPlan, log *slog.Logger) (err
 
 // recovery is one that is carried out.
 type recovery struct {
-	fsys vfs.FS
-	dir  string
-	plan *RecoveryPlan
-	file *nodeFile
+	datadir.Dir
+	plan *Plan
+	file *datadir.File
 	log  *slog.Logger
 }
 
 // begin writes the plan down.
 func (r *recovery) begin() error {
-	me := r.file.get()
+	me := r.file.Get()
 	if me.Cluster != r.plan.Cluster || me.Generation+1 != r.plan.Generation || !slices.Contains(r.plan.Survivors, me.Node) {
 		return fmt.Errorf("the plan is for nodes %v of cluster %s to go on as generation %d; %s is of node %d of cluster %s, generation %d",
-			r.plan.Survivors, r.plan.Cluster, r.plan.Generation, r.dir, me.Node, me.Cluster, me.Generation)
+			r.plan.Survivors, r.plan.Cluster, r.plan.Generation, r.Path, me.Node, me.Cluster, me.Generation)
 	}
 	plan, err := json.Marshal(r.plan)
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(sealedPlan{CRC: sumOf(plan), Plan: plan})
+	b, err := json.Marshal(sealedPlan{CRC: strictjson.Checksum(plan), Plan: plan})
 	if err != nil {
 		return err
 	}
-	return vfs.WriteFile(r.fsys, filepath.Join(r.dir, recoveryFileName), append(b, '\n'), 0o644)
+	return vfs.WriteFile(r.FS, filepath.Join(r.Path, fileName), append(b, '\n'), 0o644)
 }
 
 // finish takes all steps of the plan, each of which may have been taken before.
 func (r *recovery) finish() error {
-	me := r.file.get()
+	me := r.file.Get()
 	keeps := map[string]uint64{}
 	for _, j := range r.plan.Journals {
 		if j.Base.Node != me.Node {
@@ -134,12 +134,12 @@ func (r *recovery) finish() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(me.Replicas)) {
-		id, err := parseNoteName(name)
+		id, err := parseCopyName(name)
 		if err != nil {
 			return err
 		}
 		if _, keep := keeps[name]; !keep {
-			if err := r.setAside(copyDir(r.dir, id)); err != nil {
+			if err := r.setAside(r.Journal(id.Stream, id.Journal)); err != nil {
 				return err
 			}
 		}
@@ -147,7 +147,7 @@ func (r *recovery) finish() error {
 	if err := r.recoverMeta(me.Node); err != nil {
 		return fmt.Errorf("making the metadata go on: %w", err)
 	}
-	err := r.file.update(func(i *identity) {
+	err := r.file.Update(func(i *datadir.Identity) {
 		i.Generation, i.Replicas = r.plan.Generation, keeps
 		i.Settled, i.Founding = me.Node == r.plan.Metadata, false
 		maps.DeleteFunc(i.Peers, func(id int32, _ string) bool { return !slices.Contains(r.plan.Survivors, id) })
@@ -155,21 +155,21 @@ func (r *recovery) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := r.fsys.Remove(filepath.Join(r.dir, recoveryFileName)); err != nil {
+	if err := r.FS.Remove(filepath.Join(r.Path, fileName)); err != nil {
 		return err
 	}
-	return r.fsys.SyncDir(r.dir)
+	return r.FS.SyncDir(r.Path)
 }
 
 // leadJournal makes the copy of a journal its group's only member.
 func (r *recovery) leadJournal(j PlannedJournal) error {
-	o := storage.Options{FS: r.fsys, Logger: r.log}
-	return r.lead(copyDir(r.dir, j.JournalID), o, j.Base.Server(raft.Voter), j.Term, nil, nil)
+	o := storage.Options{FS: r.FS, Logger: r.log}
+	return r.lead(r.Journal(j.Stream, j.Journal), o, j.Base.Server(raft.Voter), j.Term, nil, nil)
 }
 
 // recoverMeta makes the metadata go on here, or lets it come from the node where it does.
 func (r *recovery) recoverMeta(self int32) error {
-	dir := filepath.Join(r.dir, metaDir)
+	dir := r.Meta()
 	if self != r.plan.Metadata {
 		return r.setAside(dir)
 	}
@@ -177,12 +177,12 @@ func (r *recovery) recoverMeta(self int32) error {
 	if err != nil {
 		return err
 	}
-	o := storage.Options{FS: r.fsys, Logger: r.log, Commands: true, SegmentBytes: metaSegment}
+	o := storage.Options{FS: r.FS, Logger: r.log, Commands: true, SegmentBytes: raftgroup.CommandSegment}
 	match := func(j *storage.Journal) (LogEnd, error) {
-		if err := raftgroup.MatchSnapshots(r.fsys, dir, j, r.log); err != nil {
+		if err := raftgroup.MatchSnapshots(r.FS, dir, j, r.log); err != nil {
 			return LogEnd{}, err
 		}
-		end, _, err := newestSnapshot(r.fsys, dir)
+		end, _, err := newestSnapshot(r.FS, dir)
 		return end, err
 	}
 	return r.lead(dir, o, metadata.Replica{Node: self}.Server(raft.Voter), r.plan.MetadataTerm, match, command)
@@ -240,12 +240,12 @@ func (r *recovery) lead(dir string, o storage.Options, self raft.Server, term ui
 
 // setAside moves a directory to where nobody takes it for a copy.
 func (r *recovery) setAside(dir string) error {
-	below, err := filepath.Rel(r.dir, dir)
+	below, err := filepath.Rel(r.Path, dir)
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(r.dir, fmt.Sprintf("set-aside-%d", r.plan.Generation), below)
-	err = moveAll(r.fsys, dir, to)
+	to := filepath.Join(r.Path, fmt.Sprintf("set-aside-%d", r.plan.Generation), below)
+	err = moveAll(r.FS, dir, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it was moved before
 	}

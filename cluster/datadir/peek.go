@@ -1,10 +1,9 @@
-package cluster
+package datadir
 
 import (
 	"bytes"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/hashicorp/raft"
 
@@ -18,7 +17,7 @@ import (
 // disk that is mounted read-only, or beside the node that has it open. In a group of one all that is in its log holds.
 // The error is fs.ErrNotExist where there is no metadata.
 func PeekMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
-	dir = filepath.Join(dir, metaDir)
+	dir = Dir{fsys, dir}.Meta()
 	m := metadata.New()
 	after, err := peekSnapshot(m, fsys, dir)
 	if err != nil {
@@ -52,7 +51,7 @@ func peekSnapshot(m *metadata.State, fsys vfs.FS, dir string) (index uint64, err
 func JournalDirs(dir string, s *metadata.Stream) []string {
 	dirs := make([]string, s.Journals)
 	for i := range dirs {
-		dirs[i] = filepath.Join(dir, streamsDir, s.ID.String(), fmt.Sprint(i))
+		dirs[i] = Dir{Path: dir}.Journal(s.ID, int32(i))
 	}
 	return dirs
 }

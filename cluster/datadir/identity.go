@@ -1,4 +1,4 @@
-package cluster
+package datadir
 
 import (
 	"crypto/rand"
@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"maps"
 	"path"
@@ -16,12 +15,8 @@ import (
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
-// nodeFileName is the file in the data directory that says which node of which cluster it belongs to. It is there before
-// anything else of the directory is used by a node that has a network.
-const nodeFileName = "node.json"
-
-// identity is who a node is. It is replaced as a whole, never changed.
-type identity struct {
+// Identity is who a node is. It is replaced as a whole, never changed.
+type Identity struct {
 	Cluster string `json:"cluster_id,omitempty"`
 	Node    int32  `json:"node_id,omitempty"`
 	// Token is the directory's random name, under which it asks for an id.
@@ -46,8 +41,8 @@ type identity struct {
 	Replicas map[string]uint64 `json:"replicas,omitempty"`
 }
 
-// family is the name that the node and the others show each other: of one cluster and one generation.
-func (i identity) family() string {
+// Family is the name that the node and the others show each other: of one cluster and one generation.
+func (i Identity) Family() string {
 	if i.Generation == 0 {
 		return i.Cluster
 	}
@@ -60,22 +55,18 @@ type sealedIdentity struct {
 	Node json.RawMessage `json:"node"`
 }
 
-// nodeFile keeps an identity durable.
-type nodeFile struct {
+// File keeps an identity durable. It is safe for concurrent use.
+type File struct {
 	fs   vfs.FS
 	path string
 
 	mu  sync.Mutex // held while the file is written
-	now identity   // guarded by mu
+	now Identity   // guarded by mu
 }
 
-func sumOf(b []byte) string {
-	return fmt.Sprintf("%08x", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-// openNodeFile reads the file in dir; found is false if there is none.
-func openNodeFile(fsys vfs.FS, dir string) (f *nodeFile, found bool, err error) {
-	f = &nodeFile{fs: fsys, path: path.Join(dir, nodeFileName)}
+// OpenFile reads the file in dir; found is false if there is none, and the first Update makes it.
+func OpenFile(fsys vfs.FS, dir string) (f *File, found bool, err error) {
+	f = &File{fs: fsys, path: path.Join(dir, FileName)}
 	b, err := vfs.ReadFile(fsys, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, false, nil
@@ -85,8 +76,8 @@ func openNodeFile(fsys vfs.FS, dir string) (f *nodeFile, found bool, err error) 
 	}
 	var sealed sealedIdentity
 	err = strictjson.Decode(b, &sealed)
-	if err == nil && sealed.CRC != sumOf(sealed.Node) {
-		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, sumOf(sealed.Node))
+	if err == nil && sealed.CRC != strictjson.Checksum(sealed.Node) {
+		err = fmt.Errorf("its checksum is %s, the content has %s", sealed.CRC, strictjson.Checksum(sealed.Node))
 	}
 	if err == nil {
 		err = strictjson.Decode(sealed.Node, &f.now)
@@ -97,15 +88,15 @@ func openNodeFile(fsys vfs.FS, dir string) (f *nodeFile, found bool, err error) 
 	return f, true, nil
 }
 
-// get returns the identity. Do not change its maps.
-func (f *nodeFile) get() identity {
+// Get returns the identity. Do not change its maps.
+func (f *File) Get() Identity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// update changes the identity. When it returns nil the change is durable.
-func (f *nodeFile) update(change func(*identity)) error {
+// Update changes the identity. When it returns nil the change is durable.
+func (f *File) Update(change func(*Identity)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := f.now
@@ -115,7 +106,7 @@ func (f *nodeFile) update(change func(*identity)) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(sealedIdentity{CRC: sumOf(node), Node: node})
+	b, err := json.Marshal(sealedIdentity{CRC: strictjson.Checksum(node), Node: node})
 	if err != nil {
 		return err
 	}
@@ -126,8 +117,8 @@ func (f *nodeFile) update(change func(*identity)) error {
 	return nil
 }
 
-// newToken names a directory.
-func newToken() string {
+// NewToken names a directory.
+func NewToken() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
 	return hex.EncodeToString(b[:])

@@ -1,4 +1,4 @@
-package cluster
+package recovery
 
 import (
 	"cmp"
@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
 )
 
-// RecoveryReport is what a node's directory holds, of a cluster that lost its majority: all that is needed to decide with
+// Report is what a node's directory holds, of a cluster that lost its majority: all that is needed to decide with
 // which copies the cluster goes on.
-type RecoveryReport struct {
+type Report struct {
 	Cluster    string `json:"cluster_id"`
 	Generation uint64 `json:"generation,omitempty"`
 	Node       int32  `json:"node"`
@@ -97,32 +96,32 @@ type FoundPartition struct {
 // usable says whether the cluster can go on with the copy.
 func (c *FoundCopy) usable() bool { return c.Damage == "" && c.Entry > 0 }
 
-// ReportForRecovery reads what a node's directory holds and changes nothing. No process may have it open.
-func ReportForRecovery(fsys vfs.FS, dir string) (r *RecoveryReport, err error) {
-	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
+// Inspect reads what a node's directory holds and changes nothing. No process may have it open.
+func Inspect(fsys vfs.FS, dir string) (r *Report, err error) {
+	lock, err := datadir.Dir{FS: fsys, Path: dir}.Lock()
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
-	f, found, err := openNodeFile(fsys, dir)
+	f, found, err := datadir.OpenFile(fsys, dir)
 	switch {
 	case err != nil:
 		return nil, err
-	case !found || f.get().Node == 0:
-		return nil, fmt.Errorf("%s is no directory of a node of a cluster: it has no %s", dir, nodeFileName)
-	case f.get().Removed != "":
-		return nil, fmt.Errorf("%w: node %d (%s): what it has does not count", metadata.ErrRemoved, f.get().Node, f.get().Removed)
+	case !found || f.Get().Node == 0:
+		return nil, fmt.Errorf("%s is no directory of a node of a cluster: it has no %s", dir, datadir.FileName)
+	case f.Get().Removed != "":
+		return nil, fmt.Errorf("%w: node %d (%s): what it has does not count", metadata.ErrRemoved, f.Get().Node, f.Get().Removed)
 	}
-	me := f.get()
-	r = &RecoveryReport{Cluster: me.Cluster, Generation: me.Generation, Node: me.Node}
+	me := f.Get()
+	r = &Report{Cluster: me.Cluster, Generation: me.Generation, Node: me.Node}
 	meta, err := r.readMeta(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(me.Replicas)) {
-		id, err := parseNoteName(name)
+		id, err := parseCopyName(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", nodeFileName, err)
+			return nil, fmt.Errorf("reading %s: %w", datadir.FileName, err)
 		}
 		r.Copies = append(r.Copies, findCopy(fsys, dir, id, me.Replicas[name], meta))
 	}
@@ -130,16 +129,16 @@ func ReportForRecovery(fsys vfs.FS, dir string) (r *RecoveryReport, err error) {
 }
 
 // readMeta fills in what the metadata says.
-func (r *RecoveryReport) readMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
-	meta, err := PeekMeta(fsys, dir)
+func (r *Report) readMeta(fsys vfs.FS, dir string) (*metadata.State, error) {
+	meta, err := datadir.PeekMeta(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata of %s: %w", dir, err)
 	}
-	snap, conf, err := newestSnapshot(fsys, filepath.Join(dir, metaDir))
+	snap, conf, err := newestSnapshot(fsys, datadir.Dir{FS: fsys, Path: dir}.Meta())
 	if err != nil {
 		return nil, err
 	}
-	p, err := storage.OpenPeek(fsys, filepath.Join(dir, metaDir))
+	p, err := storage.OpenPeek(fsys, datadir.Dir{FS: fsys, Path: dir}.Meta())
 	if err != nil {
 		return nil, err
 	}
@@ -176,32 +175,16 @@ func newestSnapshot(fsys vfs.FS, dir string) (end LogEnd, conf raft.Configuratio
 	return LogEnd{Term: meta.Term, Entry: meta.Index}, meta.Configuration, nil
 }
 
-// parseNoteName is the inverse of [journalHandle.noteName].
-func parseNoteName(name string) (id JournalID, err error) {
-	stream, journal, _ := strings.Cut(name, "/")
-	if id.Stream, err = metadata.ParseStreamID(stream); err != nil {
-		return id, err
-	}
-	n, err := strconv.ParseInt(journal, 10, 32)
-	id.Journal = int32(n)
-	return id, err
-}
-
 // findCopy looks at a copy of a journal.
 func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata.State) FoundCopy {
 	c := FoundCopy{JournalID: id, Born: born}
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
 	}
-	if err := errors.Join(raftgroup.Verdict(fsys, copyDir(dir, id)), c.read(fsys, copyDir(dir, id), meta)); err != nil {
+	if err := errors.Join(raftgroup.Verdict(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal)), c.read(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal), meta)); err != nil {
 		c.Damage = err.Error()
 	}
 	return c
-}
-
-// copyDir is where a node's directory keeps a journal.
-func copyDir(dir string, id JournalID) string {
-	return filepath.Join(dir, streamsDir, id.Stream.String(), strconv.Itoa(int(id.Journal)))
 }
 
 func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *metadata.State) error {
@@ -236,4 +219,9 @@ func (c *FoundCopy) read(fsys vfs.FS, dir string, meta *metadata.State) error {
 		c.Partitions = append(c.Partitions, f)
 	}
 	return nil
+}
+
+func parseCopyName(name string) (id JournalID, err error) {
+	id.Stream, id.Journal, err = datadir.ParseCopyName(name)
+	return id, err
 }

@@ -1,4 +1,4 @@
-package cluster
+package recovery
 
 import (
 	"cmp"
@@ -14,17 +14,17 @@ import (
 var (
 	// ErrNoRecovery: the nodes that are there are a majority of everything.
 	ErrNoRecovery = errors.New("nothing is lost: start the nodes")
-	// ErrRecoveryBegun: a recovery was begun in the directory and has to be finished first.
-	ErrRecoveryBegun = errors.New("a recovery was begun in this directory and is not finished")
+	// ErrBegun: a recovery was begun in the directory and has to be finished first.
+	ErrBegun = errors.New("a recovery was begun in this directory and is not finished")
 )
 
 // termsSkipped is how far the new terms are above those that the survivors know: nodes that are gone may have elected
 // leaders of which these never heard, and clients refuse a leader's epoch that is lower than one they have seen.
 const termsSkipped = 100
 
-// RecoveryPlan is with what a cluster goes on that lost its majority for good. It follows from the reports of the
+// Plan is with what a cluster goes on that lost its majority for good. It follows from the reports of the
 // survivors alone: each of them works out the same one.
-type RecoveryPlan struct {
+type Plan struct {
 	Cluster string `json:"cluster_id"`
 	// Generation is that of the cluster from now on.
 	Generation uint64  `json:"generation"`
@@ -51,18 +51,18 @@ type PlannedJournal struct {
 	Copy FoundCopy `json:"copy"`
 }
 
-// PlanRecovery decides with what the cluster goes on: of the metadata, and of each journal, with the copy whose log is
+// MakePlan decides with what the cluster goes on: of the metadata, and of each journal, with the copy whose log is
 // furthest. The error is ErrNoRecovery if none is needed.
-func PlanRecovery(reports []*RecoveryReport) (*RecoveryPlan, error) {
+func MakePlan(reports []*Report) (*Plan, error) {
 	reports = slices.Clone(reports)
-	slices.SortFunc(reports, func(a, b *RecoveryReport) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(reports, func(a, b *Report) int { return cmp.Compare(a.Node, b.Node) })
 	if err := checkReports(reports); err != nil {
 		return nil, err
 	}
-	base := slices.MaxFunc(reports, func(a, b *RecoveryReport) int {
+	base := slices.MaxFunc(reports, func(a, b *Report) int {
 		return cmp.Or(a.Metadata.compare(b.Metadata), cmp.Compare(b.Node, a.Node))
 	})
-	p := &RecoveryPlan{Cluster: base.Cluster, Generation: base.Generation + 1, Metadata: base.Node}
+	p := &Plan{Cluster: base.Cluster, Generation: base.Generation + 1, Metadata: base.Node}
 	for _, r := range reports {
 		p.Survivors = append(p.Survivors, r.Node)
 		p.MetadataTerm = max(p.MetadataTerm, r.Metadata.Term, r.Metadata.CurrentTerm)
@@ -80,7 +80,7 @@ func PlanRecovery(reports []*RecoveryReport) (*RecoveryPlan, error) {
 	return p, nil
 }
 
-func checkReports(reports []*RecoveryReport) error {
+func checkReports(reports []*Report) error {
 	if len(reports) == 0 {
 		return errors.New("no report of a node is given")
 	}
@@ -98,7 +98,7 @@ func checkReports(reports []*RecoveryReport) error {
 }
 
 // majority says whether more than half of some nodes survive.
-func (p *RecoveryPlan) majority(of []int32) bool {
+func (p *Plan) majority(of []int32) bool {
 	n := 0
 	for _, id := range of {
 		if slices.Contains(p.Survivors, id) {
@@ -108,7 +108,7 @@ func (p *RecoveryPlan) majority(of []int32) bool {
 	return 2*n > len(of)
 }
 
-func (p *RecoveryPlan) planJournals(base *RecoveryReport, reports []*RecoveryReport) {
+func (p *Plan) planJournals(base *Report, reports []*Report) {
 	placed := map[JournalID]PlacedJournal{}
 	for _, j := range base.Journals {
 		placed[j.JournalID] = j
@@ -124,7 +124,7 @@ func (p *RecoveryPlan) planJournals(base *RecoveryReport, reports []*RecoveryRep
 }
 
 // choose takes the copy that is furthest.
-func (p *RecoveryPlan) choose(j *PlannedJournal, reports []*RecoveryReport) (found bool) {
+func (p *Plan) choose(j *PlannedJournal, reports []*Report) (found bool) {
 	var good []int32
 	for _, r := range reports {
 		i := slices.IndexFunc(r.Copies, func(c FoundCopy) bool { return c.JournalID == j.JournalID })
@@ -157,7 +157,7 @@ func (p *RecoveryPlan) choose(j *PlannedJournal, reports []*RecoveryReport) (fou
 }
 
 // command is what the metadata has to know.
-func (p *RecoveryPlan) command() *metadata.RecoverCluster {
+func (p *Plan) command() *metadata.RecoverCluster {
 	c := &metadata.RecoverCluster{Generation: p.Generation, Survivors: p.Survivors}
 	for _, j := range p.Journals {
 		c.Journals = append(c.Journals, metadata.RecoveredJournal{Stream: j.Stream, Journal: j.Journal, Base: j.Base, Others: j.Others})
