@@ -26,8 +26,9 @@ func (n *Node) place(s *metadata.Stream, replicas int32, as [][]int32) error {
 	for i := range nodes { // streams are made while a node is down, too: it gets its replicas when it comes back
 		nodes[i].Closed, nodes[i].Down = false, nodes[i].Closed
 	}
+	wanted := replicas
 	if replicas == 0 {
-		replicas = int32(min(usualReplicas, len(nodes)))
+		wanted, replicas = usualReplicas, int32(min(usualReplicas, len(nodes)))
 	}
 	if replicas < 1 || int(replicas) > len(nodes) {
 		return fmt.Errorf("%w: %d, and there are %d nodes", metadata.ErrInvalidReplication, replicas, len(nodes))
@@ -39,6 +40,7 @@ func (n *Node) place(s *metadata.Stream, replicas int32, as [][]int32) error {
 		}
 		s.Placement = append(s.Placement, own)
 	}
+	s.WantAll(wanted) // what is missing is made when there are nodes for it
 	return nil
 }
 

@@ -4,7 +4,46 @@ import (
 	"testing"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/clustertest"
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
+
+// A stream of which nobody says how many copies it is to have gets the usual number as nodes join, and one that was asked to
+// have fewer stays as it is.
+func TestAStreamGrowsWithItsCluster(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, 1)
+	for name, copies := range map[string]int32{"s": 0, "one": 1} {
+		_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Replication: copies})
+		must(t, err)
+	}
+	copies := func(of map[string][2]int) func() bool { // placed and in sync, and asked for
+		return func() bool {
+			got, err := c.Node(0).Status(t.Context())
+			if err != nil || len(got.Journals) != len(of) {
+				return false
+			}
+			for _, j := range got.Journals {
+				want := of[j.Stream]
+				if len(j.Replicas) != want[0] || j.InSync != want[0] || j.Wanted != want[0] || j.Asked != want[1] || j.Moving {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	c.Until("one copy of each", copies(map[string][2]int{"s": {1, 3}, "one": {1, 1}}))
+	acked := fill(c, "s", "a", 10)
+	for n := 2; n <= 3; n++ {
+		c.Add()
+		c.Until("a copy on each node", copies(map[string][2]int{"s": {n, 3}, "one": {1, 1}}))
+	}
+	for i := range 3 {
+		wantReplica(t, c, i, "s", acked)
+	}
+	c.Add()
+	c.Until("three copies", copies(map[string][2]int{"s": {3, 3}, "one": {1, 1}}))
+}
 
 // A stream that lost a copy with a node gets it back by itself once there is a node for it, and not when it was asked to have
 // fewer.

@@ -19,7 +19,7 @@ func replicated(t *testing.T, n int, name string, change ...func(*cluster.Option
 	t.Helper()
 	c := clustertest.Start(t, n, change...)
 	untilVoters(t, c, n-1+n%2)
-	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Partitions: 2})
+	s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Partitions: 2, Replication: int32(min(n, 3))})
 	must(t, err)
 	return c, s
 }

@@ -2,13 +2,20 @@ package metadata
 
 import "slices"
 
-// WantedOf is how many copies a journal is to have: as many as are placed, or more, where a copy was given up for which there
-// was no other node.
+// WantedOf is how many copies a journal is to have: as many as are placed, or more, where there were not so many nodes when
+// it was placed, or a copy was given up for which there was no other.
 func (s *Stream) WantedOf(journal int32) int {
 	if int(journal) < len(s.Wanted) && s.Wanted[journal] > 0 {
 		return int(s.Wanted[journal])
 	}
 	return len(s.ReplicasOf(journal))
+}
+
+// WantAll notes how many copies all journals of a new stream are to have, once they are placed.
+func (s *Stream) WantAll(copies int32) {
+	for j := range s.Journals {
+		s.want(j, copies)
+	}
 }
 
 // want notes how many copies a journal is to have. The stream is a copy, whose placement is already that of now.
