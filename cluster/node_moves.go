@@ -103,8 +103,12 @@ func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) 
 	if n.trans == nil {
 		return MoveProgress{}, fmt.Errorf("%w: this node is alone", metadata.ErrUnknownMember)
 	}
-	plan := func(journals []placement.Journal, _ []JournalMove) ([]placement.Change, error) {
-		return n.planLeave(r, journals)
+	plan := func(journals []placement.Journal, at []JournalMove) ([]placement.Change, error) {
+		changes, err := n.planLeave(r, journals)
+		if err == nil {
+			err = n.movable(changes, at)
+		}
+		return changes, err
 	}
 	if _, err := n.moveStep(ctx, true, r.Node, plan); err != nil && !r.Undo {
 		return MoveProgress{}, err // before anybody holds it for leaving
@@ -155,6 +159,19 @@ func (n *Node) planLeave(r Removal, journals []placement.Journal) ([]placement.C
 		}
 	}
 	return changes, nil
+}
+
+// movable refuses moves that would wait for ever: a journal changes its copies by its own log, which takes most of them.
+func (n *Node) movable(changes []placement.Change, at []JournalMove) error {
+	for _, c := range changes {
+		down := slices.DeleteFunc(slices.Clone(c.From), n.Up)
+		if 2*len(down) >= len(c.From) {
+			m := at[c.Journal]
+			return fmt.Errorf("%w: journal %d of stream %s lies on nodes %v, and can move only while most of them are up: start %v first, or, if they are gone for good, delete the stream (daybook cluster status shows all such journals)",
+				ErrMembersDown, m.Journal, m.Stream, c.From, down)
+		}
+	}
+	return nil
 }
 
 // planner works out what has to change, of journals as they lie and are named in another list of the same order.

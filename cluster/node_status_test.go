@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,6 +182,36 @@ func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
 		s := status(t, c.Node(0))
 		return len(s.Members) == 2 && s.Journals[0].Wanted == 2 && s.Journals[0].InSync == 2 && !s.Journals[0].Moving
 	})
+}
+
+// A dead node that has half of a journal's copies is not taken out: the journal could never move.
+func TestRemovalNeedsMostCopiesOfAJournal(t *testing.T) {
+	t.Parallel()
+	c, _ := replicated(t, 3, "s")
+	_, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: "pair", Replication: 2})
+	must(t, err)
+	c.Add()
+	untilVoters(t, c, 3)
+	s, ok := c.Node(0).Meta().Stream("pair")
+	if !ok {
+		t.Fatal("the stream is not there")
+	}
+	dead := metadata.NodesOf(s.ReplicasOf(0))[1]
+	place := c.Place(dead)
+	c.Stop(place)
+	ask := c.Nodes()[0]
+	c.Until("the node to be down", func() bool { return !ask.Up(dead) })
+	if _, err := ask.RemoveStep(t.Context(), cluster.Removal{Node: dead}); !errors.Is(err, cluster.ErrMembersDown) || !strings.Contains(err.Error(), "pair") {
+		t.Fatalf("with half of a journal's copies dead: %v", err)
+	}
+	if slices.ContainsFunc(status(t, ask).Members, func(m cluster.MemberStatus) bool { return m.Leaving }) {
+		t.Error("after it was refused the node is to go all the same")
+	}
+	c.Restart(place)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c.Until("the node to be up", func() bool { return ask.Up(dead) })
+	must(t, ask.RemoveMember(ctx, cluster.Removal{Node: dead}))
 }
 
 // A node that was taken out while it ran says so, and is refused when it is started again.
