@@ -8,6 +8,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// Servers are the members, as far as this one knows.
+func (m *member) Servers() []raft.Server {
+	r := m.started.Load()
+	if r == nil {
+		return nil
+	}
+	return r.GetConfiguration().Configuration().Servers
+}
+
+// AddVoter makes another member a voter, or adds it as one. Only the leader can.
+func (m *member) AddVoter(id, address string, timeout time.Duration) error {
+	return appendErr(m.await(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
+}
+
 // AddNonvoter adds a member that gets the log and has no vote. A voter stays one. Only the leader can.
 func (m *member) AddNonvoter(id, address string, timeout time.Duration) error {
 	return appendErr(m.await(m.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
@@ -25,6 +39,11 @@ func (m *member) TransferTo(id string) error {
 // DemoteVoter takes a member's vote. Only the leader can.
 func (m *member) DemoteVoter(id string, timeout time.Duration) error {
 	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
+}
+
+// RemoveMember takes a member out. Only the leader can.
+func (m *member) RemoveMember(id string, timeout time.Duration) error {
+	return appendErr(m.await(m.raft.RemoveServer(raft.ServerID(id), 0, timeout)))
 }
 
 // HasVoter says whether a member votes in the group.

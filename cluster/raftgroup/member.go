@@ -44,10 +44,6 @@ type member struct {
 	err   error // why the group ended; guarded by errMu
 }
 
-// leaderlessTimeouts is for how many election timeouts a group may hear no leader before it counts as not served: it is
-// longer than an election takes.
-const leaderlessTimeouts = 3
-
 // binder is a transport that sends entries as the frames of a journal: transport.Group, or one like it.
 type binder interface {
 	Bind(journal transport.Journal, self raft.ServerID, servers func() []raft.Server)
@@ -241,35 +237,6 @@ func (m *member) Err() error {
 // Done is closed when the group has ended: after Close, or because its journal failed, which Err then says.
 func (m *member) Done() <-chan struct{} { return m.done }
 
-// Term is raft's current term, which is the leader epoch of what is appended in it.
-func (m *member) Term() uint64 {
-	if m.mirrors() {
-		return m.journal.LastTerm()
-	}
-	return m.raft.CurrentTerm()
-}
-
-// Leader returns the id of the leader, "" if none is known, and whether it is this member.
-func (m *member) Leader() (id string, self bool) {
-	_, leader := m.raft.LeaderWithID()
-	return string(leader), m.Leads()
-}
-
-// LeaderAddress is where the leader is, "" if none is known.
-func (m *member) LeaderAddress() raft.ServerAddress {
-	address, _ := m.raft.LeaderWithID()
-	return address
-}
-
-// Leads says whether this member was elected and has not heard of another leader. What it knows may be old; see Verify.
-func (m *member) Leads() bool { return m.raft.State() == raft.Leader }
-
-// LeadChanged says whether this member leads whenever that has changed; several changes can come as one.
-func (m *member) LeadChanged() <-chan bool { return m.raft.LeaderCh() }
-
-// Verify returns nil if most members have taken this one for their leader since the call began.
-func (m *member) Verify() error { return appendErr(m.await(m.raft.VerifyLeader())) }
-
 // Options are the settings that the member runs with.
 func (m *member) Options() Options { return m.o }
 
@@ -279,51 +246,6 @@ func (m *member) Busy() time.Duration {
 		return t.Busy()
 	}
 	return 0
-}
-
-// Leaderless is for how long the group has heard no leader, in whole seconds; 0 while it has one, and while it may be
-// electing one.
-func (m *member) Leaderless() time.Duration {
-	if m.alone != nil || m.mirrors() {
-		return 0
-	}
-	if id, _ := m.Leader(); id != "" {
-		return 0
-	}
-	since := m.raft.LastContact() // a leader that steps down sets it, too
-	if since.Before(m.began) {
-		since = m.began
-	}
-	if d := time.Since(since); d > leaderlessTimeouts*m.o.Timeout {
-		return max(d.Truncate(time.Second), time.Second)
-	}
-	return 0
-}
-
-// LastContact is when the member heard a leader last, the zero time if never.
-func (m *member) LastContact() time.Time { return m.raft.LastContact() }
-
-// WaitLeader waits until the group has a leader, whoever it is.
-func (m *member) WaitLeader(ctx context.Context) error {
-	changes := make(chan raft.Observation, 16)
-	o := raft.NewObserver(changes, false, func(o *raft.Observation) bool {
-		_, ok := o.Data.(raft.LeaderObservation)
-		return ok
-	})
-	m.raft.RegisterObserver(o)
-	defer m.raft.DeregisterObserver(o)
-	for {
-		if id, _ := m.Leader(); id != "" {
-			return nil
-		}
-		select {
-		case <-changes:
-		case <-m.done:
-			return m.ClosedErr()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // ClosedErr is why the group no longer serves.
@@ -353,15 +275,6 @@ func (m *member) stop() error {
 	return m.journal.Close()
 }
 
-// Servers are the members, as far as this one knows.
-func (m *member) Servers() []raft.Server {
-	r := m.started.Load()
-	if r == nil {
-		return nil
-	}
-	return r.GetConfiguration().Configuration().Servers
-}
-
 // committed is the last entry that is known to be committed, and the term in which this member led when it was.
 func (m *member) committed() (index, term uint64, leads bool) {
 	r := m.started.Load()
@@ -371,16 +284,6 @@ func (m *member) committed() (index, term uint64, leads bool) {
 	term = r.CurrentTerm()
 	index = r.CommitIndex()
 	return index, term, r.State() == raft.Leader && r.CurrentTerm() == term
-}
-
-// AddVoter makes another member a voter, or adds it as one. Only the leader can.
-func (m *member) AddVoter(id, address string, timeout time.Duration) error {
-	return appendErr(m.await(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
-}
-
-// RemoveMember takes a member out. Only the leader can.
-func (m *member) RemoveMember(id string, timeout time.Duration) error {
-	return appendErr(m.await(m.raft.RemoveServer(raft.ServerID(id), 0, timeout)))
 }
 
 // Journal is the group's log: reads of a [Group] go there.
