@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/daybook-data/daybook/pipeline"
@@ -188,96 +187,6 @@ func (r *reader) body(h *replication.EventHeader, b []byte) error {
 	return nil
 }
 
-// beginMySQL starts a transaction. Whatever was open is void: the server begins
-// anew after a reconnect.
-func (r *reader) beginMySQL(h *replication.EventHeader, b []byte) error {
-	var e replication.GTIDEvent
-	source := ""
-	if h.EventType == replication.GTID_TAGGED_LOG_EVENT {
-		var tagged replication.GtidTaggedLogEvent
-		if err := tagged.Decode(b); err != nil {
-			return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
-		}
-		e = tagged.GTIDEvent
-		source = formatUUID(e.SID)
-		if tag := tagged.Tag.String(); tag != "" {
-			source += ":" + tag
-		}
-	} else if err := e.Decode(b); err != nil {
-		return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
-	} else if h.EventType == replication.GTID_EVENT {
-		if !bytes.Equal(r.sid, e.SID) {
-			r.sid, r.sidText = bytes.Clone(e.SID), formatUUID(e.SID)
-		}
-		source = r.sidText
-	}
-	r.begin(h, gtid{source: source, number: uint64(e.GNO)}, source != "")
-	r.tx.micros = int64(e.ImmediateCommitTimestamp)
-	return nil
-}
-
-func formatUUID(b []byte) string {
-	const hex = "0123456789abcdef"
-	var s [36]byte
-	n := 0
-	for i, c := range b[:16] {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			s[n] = '-'
-			n++
-		}
-		s[n], s[n+1] = hex[c>>4], hex[c&15]
-		n += 2
-	}
-	return string(s[:])
-}
-
-// The flags of MariaDB's GTID event that matter here.
-const (
-	mariaStandalone = 1
-	mariaPreparedXA = 64
-)
-
-func (r *reader) beginMariaDB(h *replication.EventHeader, b []byte) error {
-	var e replication.MariadbGTIDEvent
-	if len(b) < 13 {
-		return fmt.Errorf("decoding the GTID event at %s: %w", r.at, errShort)
-	}
-	if err := e.Decode(b); err != nil {
-		return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
-	}
-	r.begin(h, gtid{domain: e.GTID.DomainID, server: h.ServerID, number: e.GTID.SequenceNumber}, true)
-	// No BEGIN follows.
-	r.tx.open = e.Flags&mariaStandalone == 0
-	if e.Flags&mariaPreparedXA != 0 {
-		id, err := mariaXID(b[13:], e.IsGroupCommit())
-		if err != nil {
-			return fmt.Errorf("decoding the GTID event at %s: %w", r.at, err)
-		}
-		r.tx.xa = &preparedXA{id: id}
-	}
-	return nil
-}
-
-func (r *reader) begin(h *replication.EventHeader, g gtid, hasGTID bool) {
-	id := r.tx.id[:0]
-	if hasGTID {
-		id = g.append(id)
-	} else {
-		id = append(id, r.at.File...)
-		id = append(id, ':')
-		id = strconv.AppendUint(id, r.at.Pos, 10)
-	}
-	r.newTransaction(id)
-	r.tx.gtid, r.tx.hasGTID = g, hasGTID
-}
-
-// newTransaction forgets the one before, but for its memory.
-func (r *reader) newTransaction(id []byte) {
-	rows := r.tx.rows
-	clear(rows)
-	r.tx = transaction{id: id, rows: rows}
-}
-
 // commit ends the transaction: from here on it need not be read again. Promise 1.
 func (r *reader) commit(h *replication.EventHeader) error {
 	if r.tx.hasGTID && r.done != nil {
@@ -371,72 +280,6 @@ func (r *reader) finished(idle bool) error {
 		return err
 	}
 	return errStopped
-}
-
-// Positions cost something to make, so that they are given with one Emit in a while,
-// and where nothing of interest happens even more rarely.
-const (
-	placeEvery = 100 * time.Millisecond
-	moveEvery  = time.Second
-)
-
-// flush hands on what was collected; the server has nothing more to send just now.
-func (r *reader) flush() error {
-	if len(r.batch.records) == 0 && (!r.moved || time.Since(r.placed) < moveEvery) {
-		return nil
-	}
-	r.placed = time.Time{}
-	return r.emit()
-}
-
-// emit hands on what was collected, with a position where that is due and the last
-// record is the end of a transaction: to go on from an earlier place would repeat
-// records that the journal is known to have.
-func (r *reader) emit() error {
-	records := r.batch.take()
-	var position pipeline.Position
-	if r.moved && !r.beyond && time.Since(r.placed) > placeEvery {
-		position = r.resume()
-	}
-	if position == "" && len(records) == 0 {
-		return nil
-	}
-	if err := r.out.Emit(r.ctx, records, position); err != nil {
-		return err
-	}
-	if position != "" {
-		r.moved, r.placed = false, time.Now()
-	}
-	r.see.emitted(len(records), r.safe.place, r.logged)
-	return nil
-}
-
-// resume returns the place to go on from if all collected so far were durable.
-func (r *reader) resume() pipeline.Position {
-	p := resume{
-		Version: resumeVersion, Server: r.srv.uuid, place: r.safe.place, FileTime: r.safe.fileTime,
-		Tables: r.reg.pack(), Patterns: r.cfg.Tables,
-	}
-	if r.done != nil {
-		p.GTIDs = r.done.String()
-	}
-	p.Snapshot, p.Parked = r.mark(), r.parkedTables()
-	return p.encode()
-}
-
-func (r *reader) mark() *snapshotMark {
-	if r.snap != nil {
-		return r.snap.mark()
-	}
-	return r.snapDone
-}
-
-// rowTime returns the event time of rows, in µs.
-func (r *reader) rowTime(h *replication.EventHeader) int64 {
-	if r.tx.micros != 0 {
-		return r.tx.micros
-	}
-	return int64(h.Timestamp) * 1e6
 }
 
 // tableMap binds the rows that follow to a table. The same map comes before every
