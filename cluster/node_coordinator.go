@@ -110,7 +110,10 @@ func (n *Node) SyncMeta(ctx context.Context) error {
 		if err == nil {
 			return n.waitApplied(ctx, index)
 		}
-		if n.metaGroup.Err() != nil || !pause(ctx, retryPause) {
+		if ended := n.metaEnded(); ended != nil {
+			return ended
+		}
+		if !pause(ctx, retryPause) {
 			return err
 		}
 		if n.ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,8 +43,11 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 	}
 	for {
 		v, err := n.applyOnce(data)
-		if err == nil || errors.Is(err, storage.ErrDiskFull) || n.metaGroup.Err() != nil {
+		if err == nil || errors.Is(err, storage.ErrDiskFull) {
 			return v, err
+		}
+		if ended := n.metaEnded(); ended != nil {
+			return nil, ended
 		}
 		if n.removal.told() {
 			return nil, n.removal.err
@@ -52,6 +56,16 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 			return nil, fmt.Errorf("%w: %w", ErrClosed, err)
 		}
 	}
+}
+
+// metaEnded says that this node takes no part in the metadata any more and why, or nil while it does. What others agree on
+// does not get here then: who asks this node has to be told to ask another one, as it cannot know what came of a command.
+func (n *Node) metaEnded() error {
+	why := cmp.Or(n.metaGroup.Err(), n.metaGroup.Journal().Err())
+	if why == nil || errors.Is(why, storage.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("%w: node %d takes no part in the cluster's metadata: %w; ask another node until it was started again on a disk that works", ErrReadOnly, n.id, why)
 }
 
 // applyOnce tries to have an entry applied. After an error it may or may not have been.
