@@ -156,6 +156,9 @@ func (n *Node) open() error {
 	if err := n.identify(); err != nil {
 		return err
 	}
+	if err := n.finishMeta(); err != nil {
+		return err
+	}
 	if err := errors.Join(n.dir.Make(n.dir.Streams()), n.dir.Make(n.dir.Meta())); err != nil {
 		return err
 	}

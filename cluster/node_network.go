@@ -67,7 +67,7 @@ func (n *Node) checkMeta() error {
 	if n.trans == nil || !n.file.Get().Settled {
 		return nil
 	}
-	if blank, err := n.metaGroup.Blank(); err != nil || !blank {
+	if blank, err := n.metaGroup.Blank(); err != nil || !blank || n.metaGroup.Journal().Forgot() {
 		return err
 	}
 	return fmt.Errorf("the metadata in %s was lost: this directory cannot go on as node %d; take the node out of the cluster and join with an empty directory", n.dir.Meta(), n.id)

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -20,8 +22,20 @@ const metaSegment = 4 << 20
 // another node waits for it.
 const metaCommitEvery = 20 * time.Millisecond
 
-// openMeta opens the metadata group and brings the state up to date.
+// openMeta opens the metadata group and brings the state up to date. A log that was damaged while the node was down is
+// given up, if the other nodes have it.
 func (n *Node) openMeta() (*raftgroup.Machine, error) {
+	g, err := n.tryOpenMeta()
+	if err == nil {
+		return g, nil
+	}
+	if err := n.replaceMeta(err); err != nil {
+		return nil, err
+	}
+	return n.tryOpenMeta()
+}
+
+func (n *Node) tryOpenMeta() (*raftgroup.Machine, error) {
 	o := raftgroup.Options{
 		Dir: n.dir.Meta(), ID: n.name(),
 		Journal: storage.Options{
@@ -37,6 +51,9 @@ func (n *Node) openMeta() (*raftgroup.Machine, error) {
 	}
 	g, err := raftgroup.OpenMachine(o, n.meta)
 	if err != nil {
+		if t, ok := o.Transport.(*transport.Group); ok {
+			_ = t.Close() // it has no errors
+		}
 		return nil, fmt.Errorf("opening the metadata: %w", err)
 	}
 	return g, nil
@@ -77,6 +94,11 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 	if err := n.dir.Make(dir); err != nil {
 		return nil, err
 	}
+	if err := n.dir.Claim(dir, n.whose(h)); errors.Is(err, datadir.ErrMisplaced) {
+		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
+	} else if err != nil { // a full disk, say, which must not keep what it has from being read
+		n.logger.Warn("it is not noted whose copy of a journal a directory has", "dir", dir, "error", err)
+	}
 	o := raftgroup.Options{
 		Dir: dir, ID: n.name(),
 		Journal: storage.Options{
@@ -103,4 +125,12 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
 	}
 	return g, nil
+}
+
+// whose names the copy that this node has of a journal. An observer's is as good as another's: it votes for nobody.
+func (n *Node) whose(h *journalHandle) string {
+	if n.Observes() {
+		return fmt.Sprintf("an observer's journal %s", datadir.CopyName(h.stream, h.number))
+	}
+	return fmt.Sprintf("node %d's journal %s", n.id, datadir.CopyName(h.stream, h.number))
 }

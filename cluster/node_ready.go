@@ -19,6 +19,9 @@ func (n *Node) Serving() error {
 	if d := n.metaGroup.Leaderless(); d > 0 {
 		errs = append(errs, fmt.Errorf("the metadata has heard no leader for %s: most of the nodes %v must be up, and reach this one", d, n.metaVoters()))
 	}
+	if why := n.metaGroup.Stuck(); why != "" {
+		errs = append(errs, fmt.Errorf("the metadata has no leader: %s", why))
+	}
 	var silent []string
 	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		if g.Leaderless() > 0 {

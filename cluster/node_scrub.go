@@ -78,7 +78,7 @@ type Soundness struct {
 	Damaged  uint64 // segments in which damage was found since the start
 	Mended   uint64 // of these, from another copy
 	Differed uint64 // ends at which two copies were not the same
-	Left     int    // segments that are damaged now
+	Left     int    // segments that are damaged now, and a metadata log that was and is not whole again
 	Diverged int    // copies that serve nobody as most others differ
 }
 
@@ -90,6 +90,9 @@ func (n *Node) Soundness() Soundness {
 		Damaged: f.Damaged.Load(), Mended: f.Mended.Load(), Differed: f.Differed.Load(),
 	}
 	s.Left = len(n.metaGroup.Journal().Damages())
+	if n.metaGroup.Journal().Forgot() {
+		s.Left++
+	}
 	n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
 		s.Left += len(g.Journal().Damages())
 		if g.Diverged() != nil {

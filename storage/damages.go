@@ -35,6 +35,22 @@ func (j *Journal) Damages() []*DamageError {
 	return found
 }
 
+// DamagedUpTo is the last entry of the last segment that is known to be damaged; 0 if none is.
+func (j *Journal) DamagedUpTo() (index uint64) {
+	all := j.Damages()
+	if len(all) == 0 {
+		return 0
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, s := range j.index.segs {
+		if s.base <= all[len(all)-1].Position && len(s.entries) > 0 {
+			index = s.last()
+		}
+	}
+	return index
+}
+
 // note takes a damage in and says whether none was known of the segment.
 func (d *damages) note(base uint64, e *DamageError) (news bool) {
 	d.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -24,6 +25,8 @@ const (
 type Machine struct {
 	member
 	snapshots *fileSnapshots
+	outliving sync.Mutex // held while damage is outlived
+	outlives  chore
 }
 
 // OpenMachine opens the log in o.Dir, restores fsm from the last snapshot and the commands behind it, and joins the group.
@@ -35,7 +38,7 @@ func OpenMachine(o Options, fsm raft.FSM) (*Machine, error) {
 		o.Journal.SegmentBytes = CommandSegment
 	}
 	g := &Machine{}
-	o.Journal.OnFail = g.failed
+	o.Journal.OnFail, o.Journal.OnDamage = g.failed, func(*storage.DamageError) { g.outlives.ring() }
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,11 @@ func (g *Machine) open(o Options, j *storage.Journal, fsm raft.FSM) (err error) 
 	c.SnapshotThreshold = snapshotEvery
 	c.TrailingLogs = snapshotTrailing
 	c.SnapshotInterval = 30 * time.Second
-	return g.member.start(o, j, fsm, g.snapshots, c)
+	if err := g.member.start(o, j, fsm, g.snapshots, c); err != nil {
+		return err
+	}
+	g.outlives.start(o.CareEvery, g.outliveAgain)
+	return nil
 }
 
 // Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or
@@ -121,5 +128,8 @@ func (g *Machine) Close() error {
 		<-g.done
 		return nil
 	}
-	return g.member.stop()
+	g.outlives.end()
+	err := g.member.stop()
+	g.outlives.wait()
+	return err
 }

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -30,10 +31,40 @@ func (g *Machine) Check(pace func(bytes int) error) (found int, err error) {
 	if found == 0 && aside == 0 {
 		return 0, nil
 	}
+	return found, g.outlive()
+}
+
+// outlive takes a new snapshot, and gives up the log up to behind what is known of it to be damaged: nothing that is
+// damaged is needed any more then, by a start or by a member that lags.
+func (g *Machine) outlive() error {
+	g.outliving.Lock()
+	defer g.outliving.Unlock()
 	for _, d := range g.journal.Damages() {
 		g.o.Logger.Error("bytes of the metadata's log on the disk are not what was written: a snapshot of the metadata takes their place", "damage", d.Error())
 	}
-	return found, g.Snapshot()
+	last, err := g.journal.LastIndex()
+	if err != nil {
+		return err
+	}
+	c := g.raft.ReloadableConfig()
+	if upTo := g.journal.DamagedUpTo(); upTo > 0 {
+		short := c
+		short.TrailingLogs = min(c.TrailingLogs, last-min(last, upTo))
+		if err := g.raft.ReloadConfig(short); err != nil {
+			return err
+		}
+	}
+	return errors.Join(g.Snapshot(), g.raft.ReloadConfig(c))
+}
+
+// outliveAgain is outlive, for when somebody has met damage.
+func (g *Machine) outliveAgain(context.Context) {
+	if len(g.journal.Damages()) == 0 || g.Err() != nil {
+		return
+	}
+	if err := g.outlive(); err != nil && g.Err() == nil {
+		g.o.Logger.Error("no snapshot could be taken in place of the damaged part of the metadata's log", "dir", g.o.Dir, "error", err)
+	}
 }
 
 // check sets damaged snapshots aside and returns how many.

@@ -23,7 +23,8 @@ import (
 //     has what that leader had when it answered, it has all it had acknowledged, and its doubt is over.
 //   - If every voter has answered, what any of them still has is in the log that goes furthest (the last entry's term
 //     counts first). Less than that log it votes for never again; that much it may vote for, since what is not in it is lost
-//     on all machines. So a group goes on by itself when all of its machines had lost power, and loses nothing more.
+//     on all machines. So a group goes on by itself when all of its machines had lost power, and loses nothing more. A
+//     member whose whole log was given up as damaged may not know who the voters are: it waits for a leader.
 //
 // docs/decisions/20261130-rejoin-as-learner.md has the argument.
 type doubts struct {
@@ -108,7 +109,11 @@ func (m *member) standing() (s transport.Standing, ok bool) {
 // resolveDoubt asks until the member's doubt is over, or the member ends.
 func (m *member) resolveDoubt() {
 	log := m.o.Logger.With("dir", m.o.Dir)
-	log.Warn("a copy of a journal may lack records that it acknowledged before its machine was started anew: it takes records, and votes again when it has what a leader has")
+	if m.journal.Forgot() {
+		log.Warn("a log was damaged and given up: it is filled again, and votes when it has what a leader has")
+	} else {
+		log.Warn("a copy of a journal may lack records that it acknowledged before its machine was started anew: it takes records, and votes again when it has what a leader has")
+	}
 	asker, ok := m.o.Transport.(surveyor)
 	if !ok {
 		return // nobody can be asked: it never votes
@@ -123,7 +128,7 @@ func (m *member) resolveDoubt() {
 			}
 			return
 		}
-		if r, ok := s.floor(); ok && m.setFloor(r) && s.leaderless() {
+		if r, ok := s.floor(); ok && !m.journal.Forgot() && m.setFloor(r) && s.leaderless() {
 			log.Warn("all copies of a journal were asked after machines had lost their power, and the most complete one may lead: records that were acknowledged in the moment before the power failed and that no copy has are lost",
 				"in_doubt", s.doubtful(), "last_entry", r.index, "of_term", r.term)
 		}
@@ -173,6 +178,9 @@ func (m *member) Doubt() string {
 	m.doubts.mu.Unlock()
 	why := "its machine was started anew before all it had acknowledged was on its disk: it has no vote until it has what a leader has"
 	switch {
+	case m.journal.Forgot():
+		return "its log was damaged and given up: it has no vote until it has what a leader has, whom a majority without it has to elect: start what is missing" +
+			"; if that is gone for good, `daybook cluster recover` makes a cluster of what is left"
 	case known:
 		return why + "; all voters were asked, and it votes for the most complete copy"
 	case len(lacks) > 0:

@@ -63,6 +63,7 @@ func (m *member) start(o Options, j *storage.Journal, fsm raft.FSM, snaps raft.S
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
 	m.store = &store{Journal: j, mayVote: m.mayRecordVote, outcast: m.outcast}
 	m.store.snapshots, _ = snaps.(*fileSnapshots)
+	m.store.applied = m.applied
 	m.doubts.in.Store(j.Doubt())
 	trans := o.Transport
 	if trans == nil {
@@ -273,6 +274,14 @@ func (m *member) stop() error {
 	m.watching.Wait()
 	m.shutdown()
 	return m.journal.Close()
+}
+
+// applied is the last entry that raft has given to the state machine.
+func (m *member) applied() uint64 {
+	if r := m.started.Load(); r != nil {
+		return r.AppliedIndex()
+	}
+	return 0
 }
 
 // committed is the last entry that is known to be committed, and the term in which this member led when it was.

@@ -57,6 +57,7 @@ type store struct {
 	started   atomic.Bool    // raft runs, so calls come from its goroutines
 	mayVote   func() bool    // whether a vote may be stored
 	outcast   error          // refuses all entries
+	applied   func() uint64  // the last entry in the state machine
 
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
 
@@ -132,7 +133,17 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 	if err == raft.ErrLogNotFound {
 		return err
 	}
+	var d *storage.DamageError
+	if errors.As(err, &d) && s.isOutlived(index) {
+		return raft.ErrLogNotFound // a leader sends a snapshot instead; others do not ask
+	}
 	return s.stopOn(err)
+}
+
+// isOutlived says whether the log is one of commands and an entry of it is applied: what it did is in the state, of which
+// the journal's owner takes a snapshot when damage is met. Raft asks for such an entry only to send it.
+func (s *store) isOutlived(index uint64) bool {
+	return s.snapshots != nil && s.applied != nil && index <= s.applied()
 }
 
 // Set implements raft.StableStore.

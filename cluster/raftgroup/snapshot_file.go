@@ -245,3 +245,31 @@ func (s *fileSnapshots) prune() error {
 	}
 	return nil
 }
+
+// CopySnapshots copies the snapshots of the group of commands in one directory to another one.
+func CopySnapshots(fsys vfs.FS, from, to string) error {
+	from, to = filepath.Join(from, snapshotsDir), filepath.Join(to, snapshotsDir)
+	names, err := fsys.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, snapSuffix) {
+			continue
+		}
+		b, err := vfs.ReadFile(fsys, filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		if err := vfs.WriteFile(fsys, filepath.Join(to, name), b, 0o644); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(filepath.Dir(to))
+}
