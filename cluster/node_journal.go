@@ -91,7 +91,8 @@ type journalHandle struct {
 	group  *raftgroup.Group
 	closed bool
 
-	tidied atomic.Bool // nothing is kept of damaged copies
+	tidied   atomic.Bool           // nothing is kept of damaged copies
+	unopened atomic.Pointer[error] // why the copy here does not open
 
 	shownMu  sync.Mutex // guards all below
 	shown    uint64     // the highest term that was told as the leader's epoch

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -92,6 +94,11 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 	if err := n.dir.Make(dir); err != nil {
 		return nil, err
 	}
+	if err := n.dir.Claim(dir, n.whose(h)); errors.Is(err, datadir.ErrMisplaced) {
+		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
+	} else if err != nil { // a full disk, say, which must not keep what it has from being read
+		n.logger.Warn("it is not noted whose copy of a journal a directory has", "dir", dir, "error", err)
+	}
 	o := raftgroup.Options{
 		Dir: dir, ID: n.name(),
 		Journal: storage.Options{
@@ -118,4 +125,12 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 		return nil, fmt.Errorf("opening journal %d of stream %s: %w", h.number, h.stream, err)
 	}
 	return g, nil
+}
+
+// whose names the copy that this node has of a journal. An observer's is as good as another's: it votes for nobody.
+func (n *Node) whose(h *journalHandle) string {
+	if n.Observes() {
+		return fmt.Sprintf("an observer's journal %s", datadir.CopyName(h.stream, h.number))
+	}
+	return fmt.Sprintf("node %d's journal %s", n.id, datadir.CopyName(h.stream, h.number))
 }

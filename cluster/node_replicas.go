@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,6 +104,9 @@ func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 		return n.openReplica(l, h, want)
 	case !settled:
 		return nil
+	}
+	h.unopened.Store(nil)
+	switch {
 	case noted:
 		return n.dropReplica(h)
 	case wanted:
@@ -121,7 +125,7 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if len(names) == 0 {
+	if names = slices.DeleteFunc(names, datadir.IsClaim); len(names) == 0 {
 		// Its votes are forgotten, and what it acknowledged: it is not to vote again as if it had never been.
 		if _, err := n.proposer.propose(n.ctx, metadata.Command{ReplaceReplica: &metadata.ReplaceReplica{ID: h.stream, Journal: h.number, Replica: r}}); err != nil {
 			return err
@@ -130,8 +134,12 @@ func (n *Node) openReplica(l *liveStream, h *journalHandle, r metadata.Replica) 
 		return nil
 	}
 	if err := h.start(func() (*raftgroup.Group, error) { return n.openJournalOf(h, r, nil, nil) }); err != nil {
-		return n.mendCopy(l, h, r, err)
+		if err = n.mendCopy(l, h, r, err); err != nil && !errors.Is(err, ErrClosed) {
+			h.unopened.Store(&err)
+		}
+		return err
 	}
+	h.unopened.Store(nil)
 	n.hasten(h, false)
 	return nil
 }

@@ -74,6 +74,9 @@ func (n *Node) Report() NodeReport {
 	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		r.Journals = append(r.Journals, n.reportCopy(h, g))
 	})
+	n.eachUnopened(func(_ string, h *journalHandle, err error) {
+		r.Journals = append(r.Journals, CopyReport{journalKey: h.key(), Born: n.file.Get().Replicas[h.copyName()], Problem: err.Error()})
+	})
 	return r
 }
 

@@ -91,6 +91,9 @@ func (n *Node) Health() error {
 			errs = append(errs, fmt.Errorf("journal %d of %s has no leader and can elect none: %s", h.number, name, why))
 		}
 	})
+	n.eachUnopened(func(name string, h *journalHandle, err error) {
+		errs = append(errs, fmt.Errorf("the copy of journal %d of %s does not open: %w", h.number, name, err))
+	})
 	return errors.Join(append(errs, n.readOnly()...)...)
 }
 
@@ -111,6 +114,29 @@ func (n *Node) readOnly() (errs []error) {
 // eachOpen calls f with each journal that is open. One that is being opened or
 // closed is left out: nobody here waits for a disk that may not answer.
 func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *raftgroup.Group)) {
+	n.eachHandle(func(stream string, h *journalHandle) {
+		if !h.mu.TryRLock() {
+			return
+		}
+		g := h.group
+		h.mu.RUnlock()
+		if g != nil {
+			f(stream, h, g)
+		}
+	})
+}
+
+// eachUnopened calls f with each journal whose copy here does not open, and why.
+func (n *Node) eachUnopened(f func(stream string, h *journalHandle, err error)) {
+	n.eachHandle(func(stream string, h *journalHandle) {
+		if err := h.unopened.Load(); err != nil {
+			f(stream, h, *err)
+		}
+	})
+}
+
+// eachHandle calls f with each journal, by the names of their streams.
+func (n *Node) eachHandle(f func(stream string, h *journalHandle)) {
 	n.mu.RLock()
 	var all []*liveStream
 	for _, l := range n.streams {
@@ -120,14 +146,7 @@ func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *raftgroup.Gro
 	slices.SortFunc(all, func(a, b *liveStream) int { return strings.Compare(a.stream.Name, b.stream.Name) })
 	for _, l := range all {
 		for _, h := range l.journals {
-			if !h.mu.TryRLock() {
-				continue
-			}
-			g := h.group
-			h.mu.RUnlock()
-			if g != nil {
-				f(l.stream.Name, h, g)
-			}
+			f(l.stream.Name, h)
 		}
 	}
 }
