@@ -30,27 +30,50 @@ func shorterError(p Partition, who string, cursor int64, err error) error {
 // checkHistory holds what the journal has before the offsets of a mark against what was read there: after a loss it may
 // have grown past them again.
 func (j *Journal) checkHistory(ctx context.Context, group string, m mark) error {
+	lost, err := j.lostBefore(ctx, group, m)
+	if lost == nil {
+		return err
+	}
+	return shorterError(lost.partition, "group "+group, m.offsets[lost.partition], lost)
+}
+
+// lostHistory is a partition of which the journal has not kept what was there.
+type lostHistory struct {
+	partition  Partition
+	epoch      int32
+	keptBefore int64
+}
+
+func (l *lostHistory) Error() string {
+	return fmt.Sprintf("%v: what was appended under leader epoch %d ends at %d, and other records follow", errJournalShorter, l.epoch, l.keptBefore)
+}
+
+// Is makes it one of errJournalShorter's.
+func (l *lostHistory) Is(target error) bool { return target == errJournalShorter }
+
+// lostBefore finds a partition of which the journal lacks what it had before an offset of the mark; nil if there is none.
+func (j *Journal) lostBefore(ctx context.Context, group string, m mark) (*lostHistory, error) {
 	var ask kadm.OffsetForLeaderEpochRequest
 	for p, epoch := range m.epochs {
 		ask.Add(p.Stream, p.Number, epoch)
 	}
 	if len(ask) == 0 {
-		return nil
+		return nil, nil
 	}
 	known, err := j.admin.OffsetForLeaderEpoch(ctx, ask)
 	if err != nil {
-		return fmt.Errorf("asking what the journal has of the history of group %s: %w", group, err)
+		return nil, fmt.Errorf("asking what the journal has of the history of group %s: %w", group, err)
 	}
 	for p := range m.epochs {
 		k, ok := known[p.Stream][p.Number]
 		if !ok || k.Err != nil {
-			return fmt.Errorf("asking what the journal has of the history of %s: %w", p, k.Err)
+			return nil, fmt.Errorf("asking what the journal has of the history of %s: %w", p, k.Err)
 		}
 		if k.EndOffset >= 0 && k.EndOffset < m.offsets[p] {
-			return shorterError(p, "group "+group, m.offsets[p], fmt.Errorf("%w: what was appended under leader epoch %d ends at %d, and other records follow", errJournalShorter, k.LeaderEpoch, k.EndOffset))
+			return &lostHistory{partition: p, epoch: k.LeaderEpoch, keptBefore: k.EndOffset}, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // checkRange holds the offsets that a sink wants to read from against what the journal

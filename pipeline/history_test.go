@@ -1,8 +1,11 @@
 package pipeline_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -53,5 +56,64 @@ func TestASinkDoesNotGoOnInAnotherHistory(t *testing.T) {
 	}
 	if err := run(3); err != nil {
 		t.Errorf("a sink that had read what is left got %v", err)
+	}
+}
+
+// A source does not go on behind records of its that the journal has lost, though others have appended more since: the
+// leader epoch beside its checkpoint tells. Where only the leader is another one it goes on.
+func TestASourceDoesNotGoOnInAnotherHistory(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	const group = "daybook.source.p.src"
+	var emitted atomic.Int64
+	run := func(total int) error {
+		t.Helper()
+		f := sourceFile(script{run: counting(total, &emitted)})
+		return worker(t, f, open(t, c), pipeline.WorkerOptions{Once: true}).Run(t.Context())
+	}
+	if err := run(3); err != nil {
+		t.Fatal(err)
+	}
+	admin := kadm.NewClient(rawClient(t, c))
+	committed, err := admin.FetchOffsetsForTopics(t.Context(), group, "numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	had, ok := committed.Lookup("numbers", 0)
+	if !ok || had.At != 3 || had.LeaderEpoch < 0 {
+		t.Fatalf("the source's cursor is %+v, want one at 3 with a leader epoch", had)
+	}
+	if err := c.MoveTopicPartition("numbers", 0, 0); err != nil { // another leader: another epoch
+		t.Fatal(err)
+	}
+	others := make([]pipeline.Record, 7)
+	for i := range others {
+		others[i].Value = fmt.Append(nil, "other ", i)
+	}
+	fill(t, c, "numbers", 1, others...)
+	commit := func(metadata string) {
+		t.Helper()
+		o := kadm.Offsets{}
+		o.Add(kadm.Offset{Topic: "numbers", Partition: 0, At: had.At, LeaderEpoch: had.LeaderEpoch, Metadata: metadata})
+		if err := admin.CommitAllOffsets(t.Context(), group, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(had.Metadata, "p:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer := strings.Replace(string(state), `"ends":{"0":3}`, `"ends":{"0":5}`, 1)
+	if longer == string(state) {
+		t.Fatalf("the checkpoint is %s", state)
+	}
+	commit("p:" + base64.RawStdEncoding.EncodeToString([]byte(longer)))
+	var stop *pipeline.StopError
+	if err := run(6); !errors.As(err, &stop) || stop.Code != "journal-shorter" || !strings.Contains(stop.Fix, group) {
+		t.Errorf("a source that had appended 5 records under the first leader, of which 3 are left, got %v", err)
+	}
+	commit(had.Metadata)
+	if err := run(6); err != nil {
+		t.Errorf("a source of which everything is left got %v", err)
 	}
 }

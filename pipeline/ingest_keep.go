@@ -87,7 +87,21 @@ func (in *ingest) moveIdleEnds(ctx context.Context, r *sourceRun) {
 	r.flight.advance(before, ofStream(ends, r.stream.Name))
 }
 
-func (in *ingest) save(ctx context.Context, r *sourceRun, c sourceCheckpoint) error {
+// save stores a checkpoint, unless the journal has lost since the last one what lies before that: then the source stops.
+// Leaders only change the history of a journal that lost its majority, so it is looked at where they changed.
+func (in *ingest) save(ctx context.Context, r *sourceRun, c sourceCheckpoint) (err error) {
+	// After all below the ends was acknowledged, so that none of it is of a later epoch.
+	if c.Epochs, err = in.journal.epochs(ctx, r.stream.Name); err != nil {
+		return err
+	}
+	same := func(p, epoch int32) bool { now, ok := c.Epochs[p]; return ok && now == epoch }
+	if err := in.checkHistory(ctx, &r.saved, r.stream.Name, same); err != nil {
+		var stop *StopError
+		if errors.As(err, &stop) {
+			r.cancel(err)
+		}
+		return err
+	}
 	if err := in.journal.saveSource(ctx, r.group, r.stream.Name, c); err != nil {
 		return err
 	}

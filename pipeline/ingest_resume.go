@@ -40,9 +40,12 @@ func (in *ingest) resume(ctx context.Context, stream StreamInfo) (resumed, error
 		c = sourceCheckpoint{StreamID: stream.ID, Ends: ends}
 	case c.StreamID != stream.ID:
 		in.log.Warn("the stream was deleted and made again since the source's checkpoint; what it had appended is gone", "stream", stream.Name)
-		c.StreamID, c.Ends = stream.ID, starts
+		c.StreamID, c.Ends, c.Epochs = stream.ID, starts, nil
 	}
 	if err := in.checkEnds(&c, starts, ends, stream.Name); err != nil {
+		return resumed{}, err
+	}
+	if err := in.checkHistory(ctx, &c, stream.Name, func(int32, int32) bool { return false }); err != nil {
 		return resumed{}, err
 	}
 	r := resumed{checkpoint: c}
@@ -55,6 +58,9 @@ func (in *ingest) resume(ctx context.Context, stream StreamInfo) (resumed, error
 	}
 	if !ok {
 		// From now on a crash resumes here, and finds what was emitted before it.
+		if r.checkpoint.Epochs, err = in.journal.epochs(ctx, stream.Name); err != nil {
+			return resumed{}, err
+		}
 		if err := in.journal.saveSource(ctx, group, stream.Name, r.checkpoint); err != nil {
 			return resumed{}, err
 		}
@@ -73,17 +79,32 @@ func (in *ingest) checkEnds(c *sourceCheckpoint, starts, ends map[int32]int64, s
 		case !known:
 			c.Ends[p] = starts[p] // a partition added since
 		case at > end:
-			return &StopError{
-				Code: "journal-shorter", Where: fmt.Sprintf("%s/%d: ends at %d, the source's checkpoint at %d", stream, p, end, at),
-				Fix: "restore the journal, or delete the consumer group " + sourceGroup(in.pipeline, in.entry.Name) + " to start the source as the file says",
-				Err: errJournalShorter,
-			}
+			return in.shorterError(fmt.Sprintf("%s/%d: ends at %d, the source's checkpoint at %d", stream, p, end, at), errJournalShorter)
 		case at < starts[p]:
 			in.log.Warn("records behind the source's checkpoint have expired; those it had appended may come a second time", "stream", stream, "partition", p, "checkpoint", at, "start", starts[p])
 			c.Ends[p] = starts[p]
+			delete(c.Epochs, p) // what is before it is no matter of histories
 		}
 	}
 	return nil
+}
+
+// shorterError says that the journal has not kept what the source had appended.
+func (in *ingest) shorterError(where string, err error) error {
+	return &StopError{
+		Code: "journal-shorter", Where: where, Err: err,
+		Fix: "restore the journal, or delete the consumer group " + sourceGroup(in.pipeline, in.entry.Name) + " to start the source as the file says",
+	}
+}
+
+// checkHistory holds what the journal has below a checkpoint's ends against what was there when it was written: after a
+// loss it may have grown past them again, by what others appended. Partitions of which holds says so are not looked at.
+func (in *ingest) checkHistory(ctx context.Context, c *sourceCheckpoint, stream string, holds func(partition, epoch int32) bool) error {
+	lost, err := in.journal.lostBefore(ctx, sourceGroup(in.pipeline, in.entry.Name), c.mark(stream, holds))
+	if lost == nil {
+		return err
+	}
+	return in.shorterError(fmt.Sprintf("%s: the source's checkpoint is at %d", lost.partition, c.Ends[lost.partition.Number]), lost)
 }
 
 // startSeen prepares the set of positions and says from where to fill it.

@@ -215,6 +215,22 @@ func (j *Journal) Ends(ctx context.Context, streams ...string) (map[Partition]in
 	return offsets(j.admin.ListEndOffsets(ctx, streams...))
 }
 
+// epochs returns the leader epoch of each partition of a stream, as its leader tells it beside the end: all that was
+// acknowledged before is of this epoch or an earlier one. Partitions are missing whose leaders don't say.
+func (j *Journal) epochs(ctx context.Context, stream string) (map[int32]int32, error) {
+	listed, err := j.admin.ListEndOffsets(ctx, stream)
+	if _, err := offsets(listed, err); err != nil {
+		return nil, err
+	}
+	out := map[int32]int32{}
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.LeaderEpoch >= 0 {
+			out[o.Partition] = o.LeaderEpoch
+		}
+	})
+	return out, nil
+}
+
 // CommittedEnds returns the offset behind the last record of each partition that
 // belongs to no transaction still open.
 func (j *Journal) CommittedEnds(ctx context.Context, streams ...string) (map[Partition]int64, error) {

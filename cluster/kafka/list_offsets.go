@@ -64,10 +64,13 @@ func (s *Server) listOffset(version int16, topic string, req kmsg.ListOffsetsReq
 	if err := s.lead(p, req.CurrentLeaderEpoch); err != nil {
 		return err
 	}
-	_, epoch := p.Leader()
 	bounds, err := p.BoundsSince(asked)
 	if err != nil {
 		return err
+	}
+	leads, epoch := p.Leader() // now: nothing within the bounds is of a later one
+	if leads != s.node.ID() {
+		return cluster.ErrNotLeader
 	}
 	end := bounds.HighWatermark
 	if committed {

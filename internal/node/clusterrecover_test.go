@@ -134,3 +134,72 @@ func TestSinksStopWhereARecoveredClusterLacksWhatTheyHad(t *testing.T) {
 		produce("new", 20)
 	}
 }
+
+// A source whose records a recovered journal lacks does not go on behind them, be the journal shorter than what it had
+// appended, or longer again by what others appended.
+func TestSourcesStopWhereARecoveredClusterLacksWhatTheyAppended(t *testing.T) {
+	t.Parallel()
+	l := lookAfter(t, 2)
+	if _, err := kadm.NewClient(l.client()).CreateTopic(t.Context(), 1, 2, nil, "lines"); err != nil {
+		t.Fatal(err)
+	}
+	l.inOrder()
+	dir, seeds := t.TempDir(), []string{l.servers[0].kafka, l.servers[1].kafka}
+	access, file := filepath.Join(dir, "access.log"), filepath.Join(dir, "source.yaml")
+	config := fmt.Sprintf("version: 1\npipeline: p\njournal: {brokers: [%s]}\nsources:\n  - name: log\n    stream: lines\n    partitions: 1\n    nginx: {paths: [%q]}\n",
+		strings.Join(seeds, ", "), access)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		return node.Run(ctx, node.RunOptions{Files: []string{file}, Once: true, HTTP: services.AddressForTest(t), Log: slog.New(slog.DiscardHandler)})
+	}
+	logged := ""
+	more := func() {
+		t.Helper()
+		logged += strings.Repeat(`127.0.0.1 - - [30/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"`+"\n", 10)
+		if err := os.WriteFile(access, []byte(logged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+		l.inOrder()
+		for _, s := range l.servers {
+			l.stop(s)
+		}
+	}
+	more()
+	survivor := l.servers[0]
+	streams, older := filepath.Join(survivor.dir, "streams"), filepath.Join(dir, "older")
+	if err := os.CopyFS(older, os.DirFS(streams)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.servers {
+		l.start(s)
+	}
+	l.inOrder()
+	more()
+	// The survivor's journals are those of before, on a disk that was not used since; its metadata is of now.
+	if err := errors.Join(os.RemoveAll(streams), os.Rename(older, streams)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := recoverAt(t, survivor, node.RecoverOptions{AcceptLoss: true}); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.start(survivor)
+	l.inOrder()
+	for _, state := range []string{"shorter than what the source had appended", "longer again, with other records"} {
+		if err := run(); err == nil || !strings.Contains(err.Error(), "journal-shorter") {
+			t.Errorf("with a journal that is %s the source said %v", state, err)
+		}
+		producer := l.client(kgo.DefaultProduceTopic("lines"))
+		for range 20 {
+			if err := producer.ProduceSync(t.Context(), &kgo.Record{Value: []byte("{}")}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
