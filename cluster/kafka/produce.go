@@ -166,7 +166,7 @@ func (p *produceCall) settle(answer *kmsg.ProduceResponseTopicPartition, partiti
 	p.mu.Lock()
 	if leaderless(partition, a.Err, now) {
 		if len(p.orphans) == 0 {
-			p.until = earlier(p.deadline, time.Now().Add(p.server.opts.LeaderWait))
+			p.until = time.Now().Add(min(p.server.opts.LeaderWait, time.Until(p.deadline)))
 		}
 		p.orphans = append(p.orphans, orphan{answer, partition})
 	}
@@ -202,13 +202,6 @@ func (p *produceCall) unled() (orphans []orphan, until time.Time) {
 		return nil, time.Time{}
 	}
 	return p.orphans, p.until
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // startBeside is the start of the log that Apache Kafka tells beside an error: where the
