@@ -16,8 +16,10 @@ const (
 	// where there is none. Between the two it stays as it was.
 	busyRate, quietRate = 8 << 20, 4 << 20
 	quietAfter          = 10 * time.Second
+	// growingRate is how many bytes more are live after a second in which the floor is not put in: see heap.
+	growingRate = 512 << 10
 	// quietPercent is GOGC where there is none, busyPercent, which is the runtime's default, where there is some.
-	quietPercent, busyPercent = 50, 100
+	quietPercent, busyPercent = 25, 100
 	// heapEvery is how often it is looked.
 	heapEvery = time.Second
 )
@@ -26,12 +28,17 @@ const (
 // by itself the collector would run several times a second under load, for some milliseconds on both of two processors, and
 // that was the p99 of small appends. So a floor is put in while there is work: the heap grows by up to heapFloor more
 // between collections, and a large heap is collected as ever. Where there is none, what this had filled is given back, and
-// is collected at half of that again. Who sets GOGC gets that instead.
+// is collected at a quarter of what is live again. Who sets GOGC gets that instead.
+//
+// While the live heap grows, as hundreds of journals are opened, there is no floor: what stays would lie scattered among
+// 32 MiB of what does not, and no page in between could be given back, ever. (300 journals: 12 MB live, in pages of 15.5
+// instead of 22.5.)
 type heap struct {
 	floor  strings.Builder // its memory is neither cleared nor touched, so none is taken from the system for it
-	busy   bool
-	looked time.Duration // for how long it was looked whether it is quiet
-	bytes  float64       // allocated in it
+	busy   bool            // the floor is in
+	rested bool            // it was quiet when it was looked last
+	looked time.Duration   // for how long it was looked whether it is quiet
+	bytes  float64         // allocated in it
 }
 
 // keepHeap sets the collector until the returned function is called.
@@ -54,15 +61,15 @@ func keepHeap() (stop func()) {
 func (h *heap) run(end <-chan struct{}) {
 	tick := time.NewTicker(heapEvery)
 	defer tick.Stop()
-	for before, at := allocated(), time.Now(); ; {
+	for before, at := readHeap(), time.Now(); ; {
 		select {
 		case <-end:
 			return
 		case <-tick.C:
 		}
-		now := allocated()
+		now := readHeap()
 		passed := time.Since(at)
-		turn := h.look(float64(now-before), passed)
+		turn := h.look(now.since(before), passed)
 		before, at = now, at.Add(passed)
 		switch turn {
 		case work:
@@ -82,19 +89,20 @@ const (
 	rest
 )
 
-// look notes how many bytes were allocated in how long.
-func (h *heap) look(bytes float64, passed time.Duration) turn {
-	h.looked, h.bytes = h.looked+passed, h.bytes+bytes
-	if !h.busy && bytes >= busyRate*passed.Seconds() {
-		h.busy, h.looked, h.bytes = true, 0, 0
+// look notes what was allocated in how long.
+func (h *heap) look(of heapBytes, passed time.Duration) turn {
+	h.looked, h.bytes = h.looked+passed, h.bytes+of.allocated
+	if !h.busy && of.allocated >= busyRate*passed.Seconds() && of.live < growingRate*passed.Seconds() {
+		h.busy, h.rested, h.looked, h.bytes = true, false, 0, 0
 		return work
 	}
 	if h.looked < quietAfter {
 		return nothing
 	}
 	quiet := h.bytes < quietRate*h.looked.Seconds()
-	h.looked, h.bytes = 0, 0
-	if h.busy && quiet {
+	begins := quiet && !h.rested
+	h.rested, h.looked, h.bytes = quiet, 0, 0
+	if begins {
 		h.busy = false
 		return rest
 	}
@@ -107,16 +115,24 @@ func (h *heap) raise() {
 	debug.SetGCPercent(busyPercent)
 }
 
-// lower takes it out, and gives back to the system what is free then.
+// lower takes it out, and gives back to the system what is not needed at rest.
 func (h *heap) lower() {
 	h.floor.Reset()
 	debug.SetGCPercent(quietPercent)
 	debug.FreeOSMemory()
+	dropBinary()
 }
 
-// allocated is how many bytes were ever allocated.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// heapBytes is how many bytes were ever allocated, and how many the last collection found in use.
+type heapBytes struct{ allocated, live float64 }
+
+func readHeap() heapBytes {
+	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return heapBytes{float64(samples[0].Value.Uint64()), float64(samples[1].Value.Uint64())}
+}
+
+// since is what has come since then.
+func (b heapBytes) since(then heapBytes) heapBytes {
+	return heapBytes{b.allocated - then.allocated, b.live - then.live}
 }

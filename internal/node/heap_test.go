@@ -13,22 +13,25 @@ func TestTheHeapHasAFloorWhileThereIsWork(t *testing.T) {
 	h := &heap{}
 	second := time.Second
 	for i, step := range []struct {
-		bytes  float64
-		passed time.Duration
-		want   turn
+		bytes, grown float64
+		passed       time.Duration
+		want         turn
 	}{
-		{0, quietAfter, nothing}, // there was none before
-		{busyRate - 1, second, nothing},
-		{busyRate, second, work},
-		{busyRate, second, nothing},
-		{0, quietAfter - 2*second, nothing},
-		{100 * quietRate, second, nothing}, // it was not quiet all in all
-		{3 * quietRate, second, nothing},   // a little, now and then, is
-		{0, quietAfter - second, rest},
-		{0, quietAfter, nothing},
-		{2 * busyRate, 2 * second, work},
+		{0, 0, quietAfter, rest}, // there was none before
+		{busyRate - 1, 0, second, nothing},
+		{2 * busyRate, growingRate, second, nothing}, // what comes now stays
+		{busyRate, growingRate - 1, second, work},
+		{busyRate, growingRate, second, nothing},
+		{0, 0, quietAfter - 2*second, nothing},
+		{100 * quietRate, 0, second, nothing}, // it was not quiet all in all
+		{3 * quietRate, 0, second, nothing},   // a little, now and then, is
+		{0, -growingRate, quietAfter - second, rest},
+		{0, 0, quietAfter, nothing},
+		{1.5 * quietRate * quietAfter.Seconds(), 0, quietAfter, nothing}, // neither
+		{0, 0, quietAfter, rest},
+		{2 * busyRate, -growingRate, 2 * second, work},
 	} {
-		if got := h.look(step.bytes, step.passed); got != step.want {
+		if got := h.look(heapBytes{step.bytes, step.grown}, step.passed); got != step.want {
 			t.Errorf("step %d: got %d, want %d", i, got, step.want)
 		}
 	}
