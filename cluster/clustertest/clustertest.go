@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a state is waited for.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // Cluster is some nodes. Its methods fail the test when something does not come about; they are called from the test's
 // goroutine, except for Node and Nodes.
