@@ -31,7 +31,7 @@ With several, each on its machine:
 Each journal goes on with the copy that goes furthest; copies that do not go on are moved into a folder
 set-aside-N, nothing is deleted. It may be cut off at any moment and is given again then; a server does
 not start before it is finished. Nodes of the cluster that are not named as survivors must be off: if
-one answers it is refused. Afterwards let new nodes join, and: daybook cluster replicas --all --count 3.`,
+one answers it is refused. Afterwards let new nodes join: journals get as many copies again as they had.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.logger()

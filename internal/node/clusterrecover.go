@@ -61,7 +61,7 @@ func (v *ClusterVerbs) Recover(ctx context.Context, o RecoverOptions) error {
 	if err := recovery.Apply(vfs.OS{}, v.Dir, plan, o.Log); err != nil {
 		return err
 	}
-	return v.done(nil, "\ndone: start the server on %s, let new nodes join (daybook cluster add), then daybook cluster replicas --all --count 3", v.Dir)
+	return v.done(nil, "\ndone: start the server on %s, and let new nodes join (daybook cluster add): journals get as many copies again as they had", v.Dir)
 }
 
 // planRecovery reads this node's folder and the others' reports. The plan is nil where only a report was asked for.
