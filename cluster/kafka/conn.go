@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,12 +188,36 @@ func (c *conn) readRequest(ctx context.Context, in *inbox) (*request, error) {
 // memory that others wait for.
 func (c *conn) readBody(in *inbox, p []byte) error {
 	if in.has(len(p)) {
-		return in.body(p)
+		_, err := in.body(p)
+		return err
 	}
-	_ = c.net.SetReadDeadline(time.Now().Add(c.server.opts.StallTimeout))
-	err := in.body(p)
-	_ = c.net.SetReadDeadline(time.Time{})
-	return err
+	began, timeout := time.Now(), c.server.opts.StallTimeout
+	defer func() { _ = c.net.SetReadDeadline(time.Time{}) }()
+	for have := 0; ; {
+		now := time.Now()
+		_ = c.net.SetReadDeadline(earlier(now.Add(timeout/paceChecks), began.Add(timeout)))
+		n, err := in.body(p[have:])
+		if have += n; err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		gone := time.Since(began)
+		due := float64(len(p)) * float64(gone) / float64(timeout)
+		if gone >= timeout || float64(have) < due && c.server.waiting.Load() > 0 {
+			return err
+		}
+	}
+}
+
+// paceChecks is how often within the StallTimeout it is looked at whether a request
+// would be whole by its end. Who is too slow for that is not waited for while others
+// wait for the memory that it holds.
+const paceChecks = 60
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // chargeFor returns what the bytes of a request will cost.
@@ -211,6 +236,11 @@ func (c *conn) charge(ctx context.Context, n int64) error {
 	if err := c.memory.Acquire(ctx, n); err != nil {
 		return err
 	}
+	if c.server.memory.TryAcquire(n) {
+		return nil
+	}
+	c.server.waiting.Add(1)
+	defer c.server.waiting.Add(-1)
 	if err := c.server.memory.Acquire(ctx, n); err != nil {
 		c.memory.Release(n)
 		return err

@@ -78,11 +78,11 @@ func (b *inbox) small(p []byte) error {
 	return nil
 }
 
-// body fills p, which may be large.
-func (b *inbox) body(p []byte) error {
+// body fills p, which may be large, and says how much of it is read if it can't.
+func (b *inbox) body(p []byte) (int, error) {
 	n := b.take(p)
-	_, err := io.ReadFull(b.net, p[n:])
-	return err
+	more, err := io.ReadFull(b.net, p[n:])
+	return n + more, err
 }
 
 // has says whether the next n bytes are there without waiting.

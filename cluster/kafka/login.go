@@ -68,7 +68,7 @@ func (c *conn) logInStep(ctx context.Context, w *answerWriter) error {
 	}
 	defer c.discharge(int64(size))
 	buf := make([]byte, size)
-	if err := c.in.body(buf); err != nil {
+	if _, err := c.in.body(buf); err != nil {
 		return err
 	}
 	if c.login.raw {

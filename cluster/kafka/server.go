@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -94,7 +95,9 @@ type Server struct {
 	logger *slog.Logger
 	handle map[int16]handler
 	memory *semaphore.Weighted
-	pool   bufferPool
+	// waiting is how many connections wait for memory.
+	waiting atomic.Int32
+	pool    bufferPool
 	// inboxes are the buffers that sockets are read into.
 	inboxes inboxPool
 	counts  counters
