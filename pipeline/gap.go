@@ -15,7 +15,7 @@ func isOutOfRange(err error) bool { return errors.Is(err, kerr.OffsetOutOfRange)
 func gapError(p Partition, cursor int64, err error) error {
 	return &StopError{
 		Code: "journal-gap", Where: fmt.Sprintf("%s@%d", p, cursor), Err: err,
-		Fix: "accept the loss by deleting the sink's consumer group (it then starts at the oldest record kept), and raise journal.retain",
+		Fix: "accept the loss by giving the sink another name (it then starts at the oldest record kept; files want another path, too), and raise journal.retain",
 	}
 }
 
@@ -23,7 +23,7 @@ func gapError(p Partition, cursor int64, err error) error {
 func shorterError(p Partition, who string, cursor int64, err error) error {
 	return &StopError{
 		Code: "journal-shorter", Where: fmt.Sprintf("%s, cursor of %s at %d", p, who, cursor), Err: err,
-		Fix: "the destination has had records that the journal does not have any more: restore the journal, or delete the sink's consumer group, so that it delivers all that is kept again (into another destination, if what was delivered must not stay)",
+		Fix: "the destination has had records that the journal does not have any more: restore the journal, or give the sink another name, so that it delivers all that is kept again (into another destination, if what was delivered must not stay; files want another path in any case)",
 	}
 }
 

@@ -158,6 +158,10 @@ func TestExpiredCursorStopsTheSink(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped("journal-gap")
+	var renamed destination // what the stop says to do
+	if err := worker(t, sinkFile(sinkEntry("b", memory{to: &renamed})), open(t, c), pipeline.WorkerOptions{Once: true}).Run(t.Context()); err != nil || values(renamed.all()) != "c" {
+		t.Errorf("under another name it delivers %s: %v", values(renamed.all()), err)
+	}
 	if err := admin.CommitAllOffsets(t.Context(), "daybook.sink.p.a", offset(9)); err != nil {
 		t.Fatal(err)
 	}

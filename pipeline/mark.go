@@ -107,7 +107,7 @@ func markFrom(cursors map[Partition]cursor, streams map[string]StreamInfo, group
 			return mark{}, &StopError{
 				Code: "stream-replaced", Where: fmt.Sprintf("stream %s, group %s", p.Stream, group),
 				Err: fmt.Errorf("the cursor belongs to a stream of the same name (%s) that was deleted", s.StreamID),
-				Fix: "delete the consumer group, so that the sink starts at the beginning of the new stream",
+				Fix: "give the sink another name, so that it starts at the beginning of the new stream",
 			}
 		}
 		if s.Reorder != nil {
