@@ -21,7 +21,7 @@ const unheard = 5
 type sinkWatch struct {
 	d        *deliver
 	failures int
-	missing  int // how often in a row a stream was not there
+	missing  int   // how often in a row a stream was not there
 	moved    int64 // what the counters showed last
 	movedAt  time.Time
 }
