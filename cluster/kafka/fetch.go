@@ -61,7 +61,7 @@ func (c *conn) fetch(cl *call, w *answerWriter, body []byte) error {
 // no change falls between.
 func (s *Server) gather(cl *call, r *fetchRequest, topics []fetchTopic) ([][]fetched, error) {
 	targets, all := s.fetchTargets(cl, r.byID, topics)
-	results, enough, lost := s.look(r, targets)
+	results, enough, _ := s.look(r, targets)
 	if enough || r.maxWait <= 0 {
 		return results, nil
 	}
@@ -71,6 +71,7 @@ func (s *Server) gather(cl *call, r *fetchRequest, topics []fetchTopic) ([][]fet
 	defer deadline.Stop()
 	for last, waits := false, false; ; {
 		release(results)
+		var lost bool
 		if results, enough, lost = s.look(r, targets); enough || last {
 			return results, nil
 		}
