@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"bytes"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -24,6 +26,10 @@ type lead struct {
 	node   int32
 }
 
+func (l lead) equal(other lead) bool {
+	return l.journalKey == other.journalKey && l.Term == other.Term && slices.Equal(l.InSync, other.InSync)
+}
+
 // leadsCall tells all that the caller leads.
 type leadsCall struct {
 	Leads []lead `json:"leads"`
@@ -39,20 +45,26 @@ type leadTable struct {
 	by map[journalKey]lead // guarded by mu
 	// closing are the nodes that said so last; guarded by mu
 	closing map[int32]bool
+	// said is what nodes said last, all since by was changed last; guarded by mu
+	said map[int32][]byte
 }
 
 // heard takes over what a node says.
 func (t *leadTable) heard(from string, body []byte) error {
-	var c leadsCall
-	if err := strictjson.Decode(body, &c); err != nil {
-		return err
-	}
 	id, err := strconv.ParseInt(from, 10, 32)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if said := t.said[int32(id)]; said != nil && bytes.Equal(said, body) { // as mostly: it is told again and again
+		return nil
+	}
+	var c leadsCall
+	if err := strictjson.Decode(body, &c); err != nil {
+		return err
+	}
+	t.said = map[int32][]byte{int32(id): bytes.Clone(body)}
 	if t.by == nil {
 		t.by, t.closing = map[journalKey]lead{}, map[int32]bool{}
 	}
@@ -103,8 +115,9 @@ func (t *leadTable) get(k journalKey) (lead, bool) {
 	return l, ok
 }
 
-// ownLeads is what this node leads, in the order of streams, and notes what has changed.
-func (n *Node) ownLeads() (all []lead) {
+// ownLeads is what this node leads, about so many journals, in the order of streams, and notes what has changed.
+func (n *Node) ownLeads(about int) (all []lead) {
+	all = make([]lead, 0, about)
 	for _, s := range n.meta.Streams() {
 		l, err := n.live(s)
 		if err != nil {
@@ -122,8 +135,10 @@ func (n *Node) ownLeads() (all []lead) {
 
 // inSync are the replicas that count in the group and have what this leader has, or nearly so.
 func (n *Node) inSync(l *liveStream, h *journalHandle, g *raftgroup.Group) (ids []int32) {
-	for _, r := range l.stream.ReplicasOf(h.number) {
-		if r.Node == n.id || n.Up(r.Node) && g.HasVoter(r.ID()) && g.Near(r.ID()) {
+	replicas, servers := l.stream.ReplicasOf(h.number), g.Servers()
+	ids = make([]int32, 0, len(replicas))
+	for _, r := range replicas {
+		if r.Node == n.id || n.Up(r.Node) && raftgroup.Votes(servers, r.ID()) && g.Near(r.ID()) {
 			ids = append(ids, r.Node)
 		}
 	}

@@ -55,7 +55,7 @@ func (n *Node) HandOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverPatience)
 	defer cancel()
 	n.closing.Store(true)
-	n.tellAll(ctx, n.ownLeads())
+	n.tellAll(ctx, n.ownLeads(0))
 	for {
 		left := n.handOverJournals(ctx)
 		if _, leads := n.Coordinator(); leads && n.others() > 0 {

@@ -3,7 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"reflect"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,8 +26,8 @@ func (n *Node) tellLeads() {
 	var last []lead
 	var told, rang time.Time
 	for {
-		now := n.ownLeads()
-		changed := !reflect.DeepEqual(now, last)
+		now := n.ownLeads(len(last))
+		changed := !slices.EqualFunc(now, last, lead.equal)
 		if changed {
 			rang = time.Now()
 		}

@@ -48,7 +48,12 @@ func (m *member) RemoveMember(id string, timeout time.Duration) error {
 
 // HasVoter says whether a member votes in the group.
 func (m *member) HasVoter(id raft.ServerID) bool {
-	return slices.ContainsFunc(m.Servers(), func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter })
+	return Votes(m.Servers(), id)
+}
+
+// Votes says whether a member is a voter among these.
+func Votes(servers []raft.Server, id raft.ServerID) bool {
+	return slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter })
 }
 
 // NearEntries is how many entries behind a member may be that gets a vote: what is on its way at a time.

@@ -106,7 +106,7 @@ func (g *Group) answers() {
 		select {
 		case resp := <-in.resp:
 			g.since.Store(0)
-			in.reply(g.answer(in, resp))
+			in.reply(g.answer(in.from, resp))
 			g.release(in)
 			in.free(g.t)
 		case <-g.ending:
@@ -150,7 +150,7 @@ func (g *Group) abandon() {
 }
 
 // answer is what raft's response to a request says, after the group has learned from it.
-func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
+func (g *Group) answer(from *served, resp raft.RPCResponse) answer {
 	if resp.Error != nil {
 		return answer{status: statusFailed, text: resp.Error.Error(), instance: g.instance}
 	}
@@ -175,8 +175,8 @@ func (g *Group) answer(in *inbound, resp raft.RPCResponse) answer {
 	}
 	a.flags |= flagIf(success)
 	storeMax(&g.term, a.term)
-	if append && success && in.from != nil {
-		g.leader.Store(&in.from.node)
+	if append && success && from != nil {
+		g.leader.Store(&from.node)
 	}
 	return a
 }
@@ -215,13 +215,25 @@ func (g *Group) beat(p pulseIn) {
 	p.from.beat(p.seq, g.handled(*handler, p))
 }
 
+// beating is a heartbeat that raft handles.
+type beating struct {
+	req  raft.AppendEntriesRequest
+	resp chan raft.RPCResponse
+}
+
 // handled has raft handle a heartbeat of a term that it knows.
 func (g *Group) handled(handler func(raft.RPC), p pulseIn) answer {
-	resp := make(chan raft.RPCResponse, 1)
-	handler(raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}, RespChan: resp})
+	b := p.from.spare
+	if b == nil {
+		b = &beating{resp: make(chan raft.RPCResponse, 1)}
+	}
+	p.from.spare = nil
+	b.req = raft.AppendEntriesRequest{RPCHeader: p.from.header(), Term: p.term}
+	handler(raft.RPC{Command: &b.req, RespChan: b.resp})
 	select {
-	case r := <-resp:
-		return g.answer(&inbound{from: p.from}, r)
+	case r := <-b.resp:
+		p.from.spare = b // raft answers before it returns, and keeps nothing of an empty request
+		return g.answer(p.from, r)
 	default: // raft has ended
 		return answer{status: statusNoGroup}
 	}

@@ -13,6 +13,7 @@ type pulser struct {
 
 	mu    sync.Mutex // guards all below
 	body  []byte
+	usual int // how long body was last
 	count int
 	timer *time.Timer
 	due   time.Time // when what there is goes
@@ -25,6 +26,9 @@ func newPulser(out *outbox, kind frameKind, window time.Duration) *pulser {
 // add appends an item by put.
 func (p *pulser) add(put func([]byte) []byte) error {
 	p.mu.Lock()
+	if p.body == nil {
+		p.body = make([]byte, 0, p.usual+p.usual/8)
+	}
 	p.body = put(p.body)
 	p.count++
 	full := p.count == maxPulses
@@ -61,7 +65,7 @@ func (p *pulser) hasten() {
 func (p *pulser) flush() error {
 	p.mu.Lock()
 	body := p.body
-	p.body, p.count = nil, 0
+	p.body, p.usual, p.count = nil, len(body), 0
 	if p.timer != nil {
 		p.timer.Stop()
 	}

@@ -36,6 +36,7 @@ type served struct {
 	out      *outbox
 	head     raft.RPCHeader // of raft's requests that come on it; nobody changes it
 	beats    *pulser
+	spare    *beating // for the next heartbeat, of the goroutine that reads
 	partial  map[uint64]*partial
 	streams  map[uint64]*stream
 }
