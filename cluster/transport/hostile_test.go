@@ -102,6 +102,26 @@ func TestAPeerThatBreaksTheProtocolIsCutOff(t *testing.T) {
 	}
 }
 
+// Who opens connections in vain, again and again, is counted each time and does not fill the log.
+func TestRefusedConnectionsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	n := newPipes()
+	var log logs
+	tr := n.node(t, "a", transport.Options{Logger: log.logger()})
+	const times = 20
+	for i := range uint64(times) {
+		c, err := n.dial(t.Context(), "a")
+		must(t, err)
+		go func() { _, _ = c.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)) }()
+		until(t, "the connection to be refused", func() bool { return tr.Stats().Refused > i })
+		_ = c.Close()
+	}
+	until(t, "a line", func() bool { return log.has("a connection was refused") })
+	if lines := log.count("a connection was refused"); lines >= times {
+		t.Errorf("%d connections of one host made %d lines", times, lines)
+	}
+}
+
 // What looks like frames but is not is refused to the sender, before raft or the journal sees it.
 func TestEntriesThatAreNoFramesAreRefused(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,8 @@ type Transport struct {
 	instance uint64        // of this process
 	opened   time.Time     // where moments begin
 
+	complaints complaints
+
 	mu     sync.Mutex // guards all below
 	peers  map[string]*peer
 	groups map[GroupID]*Group
@@ -192,8 +194,8 @@ func (t *Transport) serve(raw net.Conn) {
 	if err != nil {
 		_ = raw.Close()
 		t.stats.refused.Add(1)
-		if t.ctx.Err() == nil && !errors.Is(err, errEmpty) {
-			t.o.Logger.Warn("a connection was refused: who opened it is no node of this cluster", "from", raw.RemoteAddr(), "error", err)
+		if t.ctx.Err() == nil && !errors.Is(err, errEmpty) && t.complaints.due(raw.RemoteAddr(), time.Now()) {
+			t.o.Logger.Warn("a connection was refused: who opened it is no node of this cluster; others of its host within a minute are only counted", "from", raw.RemoteAddr(), "error", err)
 		}
 		return
 	}
