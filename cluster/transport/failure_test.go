@@ -219,8 +219,8 @@ func TestHeartbeatsOfAWindowShareAFrame(t *testing.T) {
 			})
 		}
 		asked.Wait()
-		if took := time.Since(began); took != 22*time.Millisecond {
-			t.Errorf("two rounds took %v, want 2 × 10 ms, and 2 for answers from raft's main goroutine", took)
+		if took := time.Since(began); took < 20*time.Millisecond || took > 22*time.Millisecond { // which goroutine is first is open
+			t.Errorf("two rounds took %v, want 2 × 10 ms, and up to 2 for answers from raft's main goroutine", took)
 		}
 		if got := a.Stats().FramesSent - before; got != 2 {
 			t.Errorf("100 heartbeats went in %d frames, want 2", got)
