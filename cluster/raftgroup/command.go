@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,15 +16,14 @@ const (
 	CommandSegment = 4 << 20
 	// A snapshot is taken after so many commands, and more than that are kept behind it: if the newest snapshot cannot
 	// be read, the one before it and the log still give the same state.
-	snapshotEvery    = 8192
-	snapshotTrailing = 2 * snapshotEvery
+	snapshotEvery = 8192
 )
 
 // Machine is a replicated state machine whose log is a journal of commands. It is safe for concurrent use.
 type Machine struct {
 	member
 	snapshots *fileSnapshots
-	outliving sync.Mutex // held while damage is outlived
+	outliving chan struct{} // holds a token while damage is outlived
 	outlives  chore
 }
 
@@ -37,7 +35,7 @@ func OpenMachine(o Options, fsm raft.FSM) (*Machine, error) {
 	if o.Journal.SegmentBytes == 0 {
 		o.Journal.SegmentBytes = CommandSegment
 	}
-	g := &Machine{}
+	g := &Machine{outliving: make(chan struct{}, 1)}
 	o.Journal.OnFail, o.Journal.OnDamage = g.failed, func(*storage.DamageError) { g.outlives.ring() }
 	j, err := storage.Open(o.Dir, o.Journal)
 	if err != nil {
@@ -57,8 +55,8 @@ func (g *Machine) open(o Options, j *storage.Journal, fsm raft.FSM) (err error) 
 		return err
 	}
 	c := baseConfig(o)
-	c.SnapshotThreshold = snapshotEvery
-	c.TrailingLogs = snapshotTrailing
+	c.SnapshotThreshold = o.SnapshotEvery
+	c.TrailingLogs = 2 * o.SnapshotEvery
 	c.SnapshotInterval = 30 * time.Second
 	if err := g.member.start(o, j, fsm, g.snapshots, c); err != nil {
 		return err

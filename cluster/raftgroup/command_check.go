@@ -37,8 +37,8 @@ func (g *Machine) Check(pace func(bytes int) error) (found int, err error) {
 // outlive takes a new snapshot, and gives up the log up to behind what is known of it to be damaged: nothing that is
 // damaged is needed any more then, by a start or by a member that lags.
 func (g *Machine) outlive() error {
-	g.outliving.Lock()
-	defer g.outliving.Unlock()
+	g.outliving <- struct{}{}
+	defer func() { <-g.outliving }()
 	for _, d := range g.journal.Damages() {
 		g.o.Logger.Error("bytes of the metadata's log on the disk are not what was written: a snapshot of the metadata takes their place", "damage", d.Error())
 	}

@@ -44,6 +44,9 @@ type Options struct {
 	CareEvery time.Duration
 	// Figures counts what is found; nil: nobody asks.
 	Figures *CareFigures
+	// SnapshotEvery is after how many commands a Machine takes a snapshot, if it has not for a while; twice as many are kept
+	// behind it. 8192 by default.
+	SnapshotEvery uint64
 	// RetainEvery is how often retention is applied: 10 s by default.
 	RetainEvery time.Duration
 	// QueueBytes bounds what waits to be proposed; Append blocks while it is full. 32 MiB by default.
@@ -70,6 +73,9 @@ func (o Options) withDefaults() Options {
 		if _, ok := o.Transport.(teller); ok {
 			o.CommitEvery = o.Timeout / 2
 		}
+	}
+	if o.SnapshotEvery == 0 {
+		o.SnapshotEvery = snapshotEvery
 	}
 	if o.RetainEvery == 0 {
 		o.RetainEvery = 10 * time.Second

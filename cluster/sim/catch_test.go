@@ -55,3 +55,23 @@ func TestFlippedBitsAreMended(t *testing.T) {
 		t.Errorf("%d damages were mended in 5 seeds, want more", mended)
 	}
 }
+
+// Command logs that are damaged, running or not, are outlived by their groups, in which members get snapshots of each other.
+func TestDamagedCommandLogsAreOutlived(t *testing.T) {
+	outlived, givenUp := 0, 0
+	for seed := int64(1); seed <= 5; seed++ {
+		tr := simulate(t, seed, func(s *settings) {
+			s.founders, s.machines, s.journal, s.commands, s.segment, s.snapshotEvery = 3, 3, false, true, 4<<10, 200
+			s.kinds, s.often, s.length = []kind{rotCommands, stopOne, isolate}, 500*time.Millisecond, time.Minute
+		}, hooks{})
+		if bad := tr.violations(); len(bad) > 0 {
+			t.Errorf("seed %d:\n%s\n%v", seed, lines(bad), tr)
+		}
+		outlived += strings.Count(tr.tail(1<<30), "a snapshot of the metadata takes their place")
+		givenUp += strings.Count(tr.tail(1<<30), "gives its command log up: <nil>")
+	}
+	t.Logf("%d damages were outlived, %d logs given up", outlived, givenUp)
+	if outlived+givenUp == 0 {
+		t.Error("no damage was met in 5 seeds: nothing is shown")
+	}
+}

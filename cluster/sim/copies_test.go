@@ -71,7 +71,7 @@ func (m *machine) answer(question []byte) ([]byte, error) {
 	return g.Answer(question)
 }
 
-// scrub reads the sealed segments of the journal over and over until the process ends.
+// scrub reads the sealed segments of the groups over and over until the process ends.
 func (p *process) scrub() {
 	for {
 		select {
@@ -79,12 +79,20 @@ func (p *process) scrub() {
 			return
 		case <-time.After(scrubEvery):
 		}
-		g := p.journal.Load()
-		if g == nil {
-			continue
+		pace := func(int) error { return nil }
+		if g := p.journal.Load(); g != nil {
+			if err := g.Check(pace); err != nil && !ended(p, g) {
+				p.m.w.logf("%s cannot check its segments: %v", p.m.id, err)
+			}
 		}
-		if err := g.Check(func(int) error { return nil }); err != nil && !ended(p, g) {
-			p.m.w.logf("%s cannot check its segments: %v", p.m.id, err)
+		if g := p.commands.Load(); g != nil {
+			found, err := g.Check(pace)
+			if err != nil && !ended(p, g) {
+				p.m.w.logf("%s cannot check its command log: %v", p.m.id, err)
+			}
+			if found > 0 && !p.m.commandsRot() {
+				p.m.w.violated("%s finds damage in its command log that nobody did", p.m.id)
+			}
 		}
 	}
 }

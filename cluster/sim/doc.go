@@ -9,7 +9,8 @@
 // A seed decides on the settings, and on which faults come when: kill -9 and power cuts of one or all machines (a cut
 // keeps a random part of what was not synced, sector by sector), orderly restarts, partitions of all shapes, frozen
 // machines, disks that hang, fail, or are full, bits that flip in sealed segments, on several machines at different places,
-// leads handed over, snapshots, machines that are exchanged. Then all heals, and what is damaged is mended.
+// and in the command log of one, leads handed over, snapshots, machines that are exchanged, or several of these at once.
+// Then all heals, and what is damaged is mended.
 //
 // Meanwhile clients append, idempotently or not, propose commands, and read from every member. What they were told must
 // stay true: acknowledged records are on every member where it was said, refused ones nowhere, batches sent again once;

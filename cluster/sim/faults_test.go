@@ -35,11 +35,13 @@ const (
 	transferLead  kind = "transfer" // the leader hands over
 	takeSnapshot  kind = "snapshot" // of the state machine
 	changeMembers kind = "members"  // are added and removed
+	rotCommands   kind = "rot-log"  // a bit flips in a sealed segment of the command log
+	burst         kind = "burst"    // several of the others at once
 )
 
 var allKinds = []kind{
 	killOne, killMany, cutPower, cutPowerAll, stopOne, isolate, oneWay, cutLink, split, slowLink, resetConns, freeze, hangDisk,
-	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers,
+	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers, rotCommands, burst,
 }
 
 // fault is something that ends at a time.
@@ -123,8 +125,14 @@ func (w *world) strike(k kind, rng *rand.Rand) {
 		w.later(lasts, func() { release(); thaw() })
 	case hangDisk:
 		w.later(lasts, m.disk.hang())
-	case failSync, fillDisk, rot:
+	case failSync, fillDisk, rot, rotCommands:
 		w.strikeDisk(k, m, lasts, rng)
+	case burst:
+		for range 2 + rng.Intn(3) {
+			if k := pick(rng, w.s.kinds...); k != burst {
+				w.strike(k, rng)
+			}
+		}
 	case transferLead, takeSnapshot, changeMembers:
 		w.strikeGroup(k, m, rng)
 	}
@@ -191,7 +199,26 @@ func (w *world) strikeDisk(k kind, m *machine, lasts time.Duration, rng *rand.Ra
 			m.mu.Unlock()
 			w.logf("a bit at journal position %d of %s flips", at, m.id)
 		}
+	case rotCommands:
+		for _, x := range w.all {
+			if x != m && x.commandsRot() {
+				return // what one has lost the others must have
+			}
+		}
+		if at := m.disk.rot(m.commands(), func(int64) bool { return true }); at >= 0 {
+			m.mu.Lock()
+			m.rotLog = true
+			m.mu.Unlock()
+			w.logf("a bit at position %d of the command log of %s flips", at, m.id)
+		}
 	}
+}
+
+// commandsRot says whether the machine's command log was damaged since its disk was new.
+func (m *machine) commandsRot() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rotLog
 }
 
 // apart is how far from each other the damaged places of two machines have to be: one of them has to have what the other

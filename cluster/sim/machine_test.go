@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,8 @@ type machine struct {
 	boots    int        // how often it got power
 	born     int        // how often its disk was replaced: the copies on it are other members each time
 	rotten   []int64    // journal positions at which bits of its disk were flipped
+	rotLog   bool       // bits of the command log were flipped
+	logs     int        // command logs that were given up as damaged
 	hopeless bool       // what is damaged is not in a sealed segment: the copy has to be replaced
 	out      bool       // it is no member of the groups any more
 	joined   bool       // it did not found the groups, but was added, or is being added
@@ -196,11 +199,11 @@ func (p *process) live() {
 	var groups sync.WaitGroup
 	if p.m.w.s.journal {
 		groups.Go(func() { p.keep("journal", p.openJournal) })
-		groups.Go(p.scrub)
 	}
 	if p.m.w.s.commands {
 		groups.Go(func() { p.keep("commands", p.openCommands) })
 	}
+	groups.Go(p.scrub)
 	groups.Wait()
 	if p.trans != nil {
 		_ = p.trans.Close() // nothing is left to lose
@@ -289,7 +292,7 @@ func (m *machine) judge(err error) {
 	var damage *storage.DamageError
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if errors.As(err, &damage) && len(m.rotten) == 0 {
+	if errors.As(err, &damage) && len(m.rotten) == 0 && !m.rotLog {
 		m.w.violated("%s finds damage that nobody did: %v", m.id, err)
 	}
 }
@@ -329,19 +332,50 @@ func (p *process) openJournal() (opened, error) {
 }
 
 func (p *process) openCommands() (opened, error) {
-	o, err := p.options(commandDir, commandGroup)
+	o, err := p.options(p.m.commands(), commandGroup)
 	if err != nil {
 		return nil, err
 	}
-	o.Journal.Retention = storage.Retention{}
+	o.Journal.Retention, o.SnapshotEvery = storage.Retention{}, p.m.w.s.snapshotEvery
 	st := newState()
 	g, err := raftgroup.OpenMachine(o, st)
 	if err != nil {
 		closeTransport(o.Transport)
+		p.giveUpLog(err)
 		return nil, err
 	}
 	p.commands.Store(&commandMember{g, st})
 	return &openedGroup{opened: g, forget: func() { p.commands.Store(nil) }}, nil
+}
+
+// commands is the directory of the machine's command log.
+func (m *machine) commands() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprint(commandDir, m.logs)
+}
+
+// giveUpLog gives a command log up that does not open because of damage, as a node does it.
+func (p *process) giveUpLog(err error) {
+	var d *storage.DamageError
+	if !errors.As(err, &d) || !p.m.commandsRot() {
+		return
+	}
+	from := p.m.commands()
+	to := fmt.Sprint(commandDir, p.m.logs+1)
+	err = storage.Succeed(p.mount, from, to)
+	if err == nil {
+		err = raftgroup.CopySnapshots(p.mount, from, to)
+	}
+	if err == nil {
+		err = p.mount.SyncDir(path.Dir(to))
+	}
+	p.m.w.logf("%s gives its command log up: %v", p.m.id, err)
+	if err == nil {
+		p.m.mu.Lock()
+		p.m.logs++
+		p.m.mu.Unlock()
+	}
 }
 
 // openedGroup is a group that nobody finds any more once it is closed.

@@ -162,6 +162,7 @@ func (m *machine) renew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.founder, m.rotten, m.hopeless, m.out, m.joined = false, nil, false, false, true
+	m.rotLog, m.logs = false, 0
 	m.born++
 }
 

@@ -31,6 +31,8 @@ type settings struct {
 	often     time.Duration
 	length    time.Duration // of the time with faults
 	large     bool          // some batches are large
+	// snapshotEvery is after how many commands a state machine takes a snapshot; twice as many are kept.
+	snapshotEvery uint64
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.Intn(len(of))] }
@@ -70,6 +72,7 @@ func settingsOf(rng *rand.Rand) settings {
 			s.kinds = append(s.kinds, k)
 		}
 	}
+	s.snapshotEvery = pick[uint64](rng, 8192, 12, 150)
 	if slices.Contains(s.kinds, changeMembers) {
 		s.machines = s.founders + 1
 	}
@@ -81,8 +84,8 @@ func (s settings) String() string {
 	if s.real {
 		net = "real transport"
 	}
-	return fmt.Sprintf("%d of %d machines, mode %v, %s, journal %v, commands %v, segments %d, retention %d, timeout %v, disk %v, network %+v, faults %v every %v for %v, large %v",
-		s.founders, s.machines, s.mode, net, s.journal, s.commands, s.segment, s.retention, s.timeout, s.slowDisk, s.weather, s.kinds, s.often, s.length, s.large)
+	return fmt.Sprintf("%d of %d machines, mode %v, %s, journal %v, commands %v, segments %d, retention %d, timeout %v, disk %v, network %+v, faults %v every %v for %v, large %v, snapshots %d",
+		s.founders, s.machines, s.mode, net, s.journal, s.commands, s.segment, s.retention, s.timeout, s.slowDisk, s.weather, s.kinds, s.often, s.length, s.large, s.snapshotEvery)
 }
 
 // world is one simulation.
