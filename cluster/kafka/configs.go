@@ -113,6 +113,7 @@ func (s *Server) brokerConfigs() []kmsg.DescribeConfigsResponseResourceConfig {
 		"auto.create.topics.enable":        strconv.FormatBool(!s.opts.NoAutoCreate),
 		"num.partitions":                   strconv.Itoa(int(s.opts.AutoPartitions)),
 		"default.replication.factor":       strconv.Itoa(min(len(s.node.Members()), mostReplicas)),
+		"max.connections":                  strconv.Itoa(s.opts.MaxConnections),
 		"message.max.bytes":                strconv.Itoa(metadata.MaxBatchBytes),
 		"socket.request.max.bytes":         strconv.Itoa(s.opts.MaxRequestBytes),
 		"offset.metadata.max.bytes":        strconv.Itoa(maxOffsetMetadata),

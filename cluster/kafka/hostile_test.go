@@ -9,10 +9,13 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -264,6 +267,51 @@ func TestRandomBytesNeverPanic(t *testing.T) {
 		_ = c.Close()
 	}
 	produce(t, b.client(), numbered("t", 1)...)
+}
+
+// Clients that are too many are turned away; the others, and the journal's files, have room.
+func TestTooManyConnectionsAreTurnedAway(t *testing.T) {
+	const most = 5
+	b := newBroker(t, false, func(_ *cluster.Options, k *kafka.Options) { k.MaxConnections = most })
+	var conns []net.Conn
+	for range most {
+		c := b.dial()
+		if _, err := c.Write(apiVersions(3)); err != nil {
+			t.Fatal(err)
+		}
+		readAnswer(t, c)
+		conns = append(conns, c)
+	}
+	over := b.dial()
+	_ = over.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := over.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one connection too many was not closed: %v", err)
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	produce(t, b.client(), numbered("t", 1)...)
+}
+
+// Where nobody says how many there may be, half of the descriptors are left.
+func TestConnectionsLeaveDescriptorsToTheJournal(t *testing.T) {
+	b := newBroker(t, false)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	all, err := kadm.NewClient(b.client()).DescribeBrokerConfigs(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broker := range all {
+		for _, c := range broker.Configs {
+			if n, err := strconv.ParseUint(c.MaybeValue(), 10, 64); c.Key == "max.connections" && err == nil && n > 0 && n <= limit.Cur/2 {
+				return
+			}
+		}
+	}
+	t.Errorf("of %d descriptors clients may take more than half: %v", limit.Cur, all)
 }
 
 func TestThousandIdleConnectionsCostLittle(t *testing.T) {

@@ -40,7 +40,7 @@ type Options struct {
 	// MaxMemory bounds the bytes of all requests in progress; 256 MiB if 0. A
 	// connection that would exceed it is not read from until others are done.
 	MaxMemory int64
-	// MaxConnections bounds the connections; 10,000 if 0.
+	// MaxConnections bounds the connections; if 0 it is 10,000, or half of the files that the process may open if that is less.
 	MaxConnections int
 	// RebalanceDelay is how long a new consumer group waits for more members.
 	RebalanceDelay time.Duration
@@ -75,7 +75,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.AutoPartitions = orDefault(o.AutoPartitions, 1)
 	o.MaxRequestBytes = orDefault(o.MaxRequestBytes, 100<<20)
 	o.MaxMemory = max(orDefault(o.MaxMemory, 256<<20), int64(o.MaxRequestBytes))
-	o.MaxConnections = orDefault(o.MaxConnections, 10_000)
+	o.MaxConnections = orDefault(o.MaxConnections, defaultConnections())
 	o.StallTimeout = orDefault(o.StallTimeout, time.Minute)
 	return o, nil
 }
@@ -206,7 +206,10 @@ func passing(err error) bool {
 // ServeConn answers one connection until its client or ctx ends it, or Close is
 // called. It closes the connection.
 func (s *Server) ServeConn(ctx context.Context, c net.Conn, access Access) {
-	if !s.add(c) {
+	if err := s.add(c); err != nil {
+		if errors.Is(err, errCrowded) {
+			s.complain(c, err)
+		}
 		reset(c)
 		return
 	}
@@ -270,15 +273,18 @@ func (s *Server) within(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-func (s *Server) add(c net.Conn) bool {
+func (s *Server) add(c net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.conns) >= s.opts.MaxConnections {
-		return false
+	switch {
+	case s.closed:
+		return net.ErrClosed
+	case len(s.conns) >= s.opts.MaxConnections:
+		return errCrowded
 	}
 	s.conns[c] = struct{}{}
 	s.wg.Add(1)
-	return true
+	return nil
 }
 
 func (s *Server) remove(c net.Conn) {
