@@ -3,11 +3,21 @@ package admin
 import (
 	"net"
 	"sync"
+	"syscall"
 )
 
-// most is how many connections are held at a time on one address: it is for a few who measure and ask. Without a bound they
-// could take all the files that the process may open, and a journal that can't begin a segment ends.
+// most is how many connections are held at a time on one address: it is for a few who measure and ask.
 const most = 128
+
+// room is most, or an eighth of the files that the process may open if that is less: a journal that can't begin a segment
+// ends.
+func room() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return most
+	}
+	return int(min(most, max(limit.Cur/8, 1)))
+}
 
 // crowd is a listener that lets in only so many at a time and closes the connections of all others at once.
 type crowd struct {
@@ -15,7 +25,7 @@ type crowd struct {
 	room chan struct{}
 }
 
-func newCrowd(l net.Listener) *crowd { return &crowd{Listener: l, room: make(chan struct{}, most)} }
+func newCrowd(l net.Listener) *crowd { return &crowd{Listener: l, room: make(chan struct{}, room())} }
 
 // Accept returns the next connection that there is room for.
 func (l *crowd) Accept() (net.Conn, error) {
