@@ -132,11 +132,7 @@ func (d *deliver) countKept(ctx context.Context) error {
 	if d.count.kept {
 		return nil
 	}
-	dead, err := d.journal.kept(ctx, DeadStream(d.pipeline, d.asideName))
-	if err != nil {
-		return err
-	}
-	late, err := d.journal.kept(ctx, LateStream(d.pipeline, d.asideName))
+	dead, late, err := d.journal.KeptAside(ctx, d.pipeline, d.asideName)
 	if err != nil {
 		return err
 	}
@@ -144,6 +140,15 @@ func (d *deliver) countKept(ctx context.Context) error {
 	d.count.late.Add(late)
 	d.count.kept = true
 	return nil
+}
+
+// KeptAside returns how many records of a sink are kept as dead letters and as late.
+func (j *Journal) KeptAside(ctx context.Context, pipeline, sink string) (dead, late int64, err error) {
+	if dead, err = j.kept(ctx, DeadStream(pipeline, sink)); err != nil {
+		return 0, 0, err
+	}
+	late, err = j.kept(ctx, LateStream(pipeline, sink))
+	return dead, late, err
 }
 
 // kept is the number of offsets between a stream's ends, 0 where there is no such stream.

@@ -295,8 +295,9 @@ func TestStatusOfAJournalAtBrokers(t *testing.T) {
 	addr, stop := serve(t, t.TempDir())
 	defer stop()
 	fill(t, addr, "app.events", 5)
+	fill(t, addr, "daybook.late.shop.archive", 1)
 	text := daybook(t, exitOK, "status", "-f", write(t, good), "--brokers", addr)
-	if !strings.Contains(text, "archive: 10 records behind") {
+	if !strings.Contains(text, "archive: 10 records behind, 0 dead letters, 2 late") {
 		t.Errorf("status shows\n%s", text)
 	}
 }

@@ -115,6 +115,9 @@ type heldCursor struct {
 	Sink   string                       `json:"sink"`
 	Cursor map[pipeline.Partition]int64 `json:"cursor"`
 	Behind int64                        `json:"behind"`
+	// DeadLetters and Late are how many records are kept beside.
+	DeadLetters int64 `json:"dead_letters"`
+	Late        int64 `json:"late"`
 }
 
 // cursors prints what the journal holds of a pipeline that does not run here.
@@ -150,7 +153,11 @@ func cursors(ctx context.Context, o StatusOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		h.Sinks = append(h.Sinks, heldCursor{Sink: f.Sinks[i].Name, Cursor: at, Behind: behind})
+		dead, late, err := j.KeptAside(ctx, f.Pipeline, f.Sinks[i].Name)
+		if err != nil {
+			return err
+		}
+		h.Sinks = append(h.Sinks, heldCursor{f.Sinks[i].Name, at, behind, dead, late})
 	}
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode([]held{h})
@@ -174,7 +181,7 @@ func (h *held) print(out io.Writer) {
 		printReport(out, s.Source, &pipeline.Report{Parked: s.Parked})
 	}
 	for _, s := range h.Sinks {
-		fmt.Fprintf(out, "%s: %d records behind\n", s.Sink, s.Behind)
+		fmt.Fprintf(out, "%s: %d records behind, %d dead letters, %d late\n", s.Sink, s.Behind, s.DeadLetters, s.Late)
 		for _, p := range sortedPartitions(s.Cursor) {
 			fmt.Fprintf(out, "%s: cursor %s@%d\n", s.Sink, p, s.Cursor[p])
 		}
