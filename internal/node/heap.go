@@ -1,7 +1,9 @@
 package node
 
 import (
+	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -16,10 +18,10 @@ const (
 	// where there is none. Between the two it stays as it was.
 	busyRate, quietRate = 8 << 20, 4 << 20
 	quietAfter          = 10 * time.Second
-	// growingRate is how many bytes more are live after a second in which the floor is not put in: see heap.
-	growingRate = 512 << 10
+	// changingRate is how many goroutines more or fewer there are after a second in which there is no floor: see heap.
+	changingRate = 64
 	// quietPercent is GOGC where there is none, busyPercent, which is the runtime's default, where there is some.
-	quietPercent, busyPercent = 25, 100
+	quietPercent, busyPercent = 20, 100
 	// heapEvery is how often it is looked.
 	heapEvery = time.Second
 )
@@ -28,11 +30,11 @@ const (
 // by itself the collector would run several times a second under load, for some milliseconds on both of two processors, and
 // that was the p99 of small appends. So a floor is put in while there is work: the heap grows by up to heapFloor more
 // between collections, and a large heap is collected as ever. Where there is none, what this had filled is given back, and
-// is collected at a quarter of what is live again. Who sets GOGC gets that instead.
+// is collected at a fifth of what is live again. Who sets GOGC gets that instead.
 //
-// While the live heap grows, as hundreds of journals are opened, there is no floor: what stays would lie scattered among
-// 32 MiB of what does not, and no page in between could be given back, ever. (300 journals: 12 MB live, in pages of 15.5
-// instead of 22.5.)
+// While hundreds of journals are opened, or closed, which shows in the number of goroutines, there is no floor: what stays would lie
+// scattered among 32 MiB of what does not, and no page in between could be given back, ever. (300 journals: 12 MB live, in
+// pages of 15.5 instead of 22.5.)
 type heap struct {
 	floor  strings.Builder // its memory is neither cleared nor touched, so none is taken from the system for it
 	busy   bool            // the floor is in
@@ -74,8 +76,12 @@ func (h *heap) run(end <-chan struct{}) {
 		switch turn {
 		case work:
 			h.raise()
+		case change:
+			h.lower()
+			runtime.GC() // else its goal stays until it would have run anyway
 		case rest:
 			h.lower()
+			giveBack()
 		}
 	}
 }
@@ -86,13 +92,19 @@ type turn int
 const (
 	nothing turn = iota
 	work
+	change
 	rest
 )
 
 // look notes what was allocated in how long.
-func (h *heap) look(of heapBytes, passed time.Duration) turn {
+func (h *heap) look(of heapUse, passed time.Duration) turn {
 	h.looked, h.bytes = h.looked+passed, h.bytes+of.allocated
-	if !h.busy && of.allocated >= busyRate*passed.Seconds() && of.live < growingRate*passed.Seconds() {
+	changes := math.Abs(of.goroutines) >= changingRate*passed.Seconds()
+	switch {
+	case h.busy && changes:
+		h.busy = false
+		return change
+	case !h.busy && !changes && of.allocated >= busyRate*passed.Seconds():
 		h.busy, h.rested, h.looked, h.bytes = true, false, 0, 0
 		return work
 	}
@@ -115,24 +127,28 @@ func (h *heap) raise() {
 	debug.SetGCPercent(busyPercent)
 }
 
-// lower takes it out, and gives back to the system what is not needed at rest.
+// lower takes it out.
 func (h *heap) lower() {
 	h.floor.Reset()
 	debug.SetGCPercent(quietPercent)
+}
+
+// giveBack gives to the system what is not needed at rest.
+func giveBack() {
 	debug.FreeOSMemory()
 	dropBinary()
 }
 
-// heapBytes is how many bytes were ever allocated, and how many the last collection found in use.
-type heapBytes struct{ allocated, live float64 }
+// heapUse is how many bytes were ever allocated, and how many goroutines there are.
+type heapUse struct{ allocated, goroutines float64 }
 
-func readHeap() heapBytes {
-	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	metrics.Read(samples)
-	return heapBytes{float64(samples[0].Value.Uint64()), float64(samples[1].Value.Uint64())}
+func readHeap() heapUse {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return heapUse{float64(sample[0].Value.Uint64()), float64(runtime.NumGoroutine())}
 }
 
 // since is what has come since then.
-func (b heapBytes) since(then heapBytes) heapBytes {
-	return heapBytes{b.allocated - then.allocated, b.live - then.live}
+func (b heapUse) since(then heapUse) heapUse {
+	return heapUse{b.allocated - then.allocated, b.goroutines - then.goroutines}
 }

@@ -13,25 +13,30 @@ func TestTheHeapHasAFloorWhileThereIsWork(t *testing.T) {
 	h := &heap{}
 	second := time.Second
 	for i, step := range []struct {
-		bytes, grown float64
-		passed       time.Duration
-		want         turn
+		bytes, goroutines float64
+		passed            time.Duration
+		want              turn
 	}{
 		{0, 0, quietAfter, rest}, // there was none before
 		{busyRate - 1, 0, second, nothing},
-		{2 * busyRate, growingRate, second, nothing}, // what comes now stays
-		{busyRate, growingRate - 1, second, work},
-		{busyRate, growingRate, second, nothing},
+		{2 * busyRate, changingRate, second, nothing}, // what comes now stays
+		{busyRate, changingRate - 1, second, work},
+		{busyRate, changingRate - 1, second, nothing},
+		{busyRate, changingRate, second, change},
+		{busyRate, changingRate, second, nothing},
+		{busyRate, -changingRate, second, nothing}, // and leaves pages behind that nothing else is on
+		{busyRate, 0, second, work},
+		{busyRate, 0, second, nothing},
 		{0, 0, quietAfter - 2*second, nothing},
 		{100 * quietRate, 0, second, nothing}, // it was not quiet all in all
 		{3 * quietRate, 0, second, nothing},   // a little, now and then, is
-		{0, -growingRate, quietAfter - second, rest},
+		{0, 0, quietAfter - second, rest},
 		{0, 0, quietAfter, nothing},
 		{1.5 * quietRate * quietAfter.Seconds(), 0, quietAfter, nothing}, // neither
 		{0, 0, quietAfter, rest},
-		{2 * busyRate, -growingRate, 2 * second, work},
+		{2 * busyRate, 0, 2 * second, work},
 	} {
-		if got := h.look(heapBytes{step.bytes, step.grown}, step.passed); got != step.want {
+		if got := h.look(heapUse{step.bytes, step.goroutines}, step.passed); got != step.want {
 			t.Errorf("step %d: got %d, want %d", i, got, step.want)
 		}
 	}
