@@ -179,7 +179,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, access Access) error
 			return nil
 		case err == nil:
 			short = false
-			conns.Go(func() { s.ServeConn(ctx, c, access) })
+			if s.admit(c) { // here, for those who are turned away must not pile up
+				conns.Go(func() { s.serveAdmitted(ctx, c, access) })
+			}
 		case !passing(err):
 			return fmt.Errorf("accepting Kafka connections on %s: %w", l.Addr(), err)
 		default:
@@ -206,13 +208,24 @@ func passing(err error) bool {
 // ServeConn answers one connection until its client or ctx ends it, or Close is
 // called. It closes the connection.
 func (s *Server) ServeConn(ctx context.Context, c net.Conn, access Access) {
-	if err := s.add(c); err != nil {
-		if errors.Is(err, errCrowded) {
-			s.complain(c, err)
-		}
-		reset(c)
-		return
+	if s.admit(c) {
+		s.serveAdmitted(ctx, c, access)
 	}
+}
+
+// admit says whether there is room for a connection; if not, it is closed.
+func (s *Server) admit(c net.Conn) bool {
+	err := s.add(c)
+	if errors.Is(err, errCrowded) {
+		s.complain(c, err)
+	}
+	if err != nil {
+		reset(c)
+	}
+	return err == nil
+}
+
+func (s *Server) serveAdmitted(ctx context.Context, c net.Conn, access Access) {
 	defer s.remove(c)
 	endAbruptly(c)
 	ctx, cancel := s.within(ctx)
