@@ -92,7 +92,7 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 // stepDownIfLeaving hands the metadata over where this node is being taken out, or was: a leader does not take itself out
 // of the group.
 func (n *Node) stepDownIfLeaving() {
-	if m, ok := n.meta.Member(n.id); (!ok || m.Leaving) && n.others() > 0 && len(n.meta.Members()) > 0 {
+	if m, ok := n.meta.Member(n.id); (!ok || m.Leaving) && n.heirs() > 0 && len(n.meta.Members()) > 0 {
 		_ = n.metaGroup.TransferTo("") // tried again in the next round
 	}
 }

@@ -58,7 +58,7 @@ func (n *Node) HandOver(ctx context.Context) {
 	n.tellAll(ctx, n.ownLeads(0))
 	for {
 		left := n.handOverJournals(ctx)
-		if _, leads := n.Coordinator(); leads && n.others() > 0 {
+		if _, leads := n.Coordinator(); leads && n.heirs() > 0 {
 			_ = n.metaGroup.TransferTo("") // tried again below
 			_, leads = n.Coordinator()
 			if leads {
@@ -71,10 +71,10 @@ func (n *Node) HandOver(ctx context.Context) {
 	}
 }
 
-// others is how many other nodes are up.
-func (n *Node) others() (up int) {
-	for _, m := range n.meta.Members() {
-		if m.ID != n.id && n.Up(m.ID) {
+// heirs is how many other nodes are up that can lead the metadata. Of two nodes only one votes there: it has none.
+func (n *Node) heirs() (up int) {
+	for _, id := range n.metaVoters() {
+		if id != n.id && n.Up(id) {
 			up++
 		}
 	}
