@@ -206,9 +206,24 @@ func (m *member) fail() {
 	}
 	m.setErr(err)
 	if m.alone == nil && m.raft.State() == raft.Leader {
-		_ = m.await(m.raft.LeadershipTransfer()) // at worst the others elect a leader when they miss this one
+		m.handOver()
 	}
 	m.shutdown()
+}
+
+// handOver hands the lead over, if raft can still do that: where it was its main goroutine that met the error, nothing
+// that it is asked is ever answered. At worst the others elect a leader when they miss this one.
+func (m *member) handOver() {
+	handed := make(chan struct{})
+	f := m.raft.LeadershipTransfer()
+	go func() { // ends with the answer; left behind, with nothing to do, if none comes
+		_ = f.Error()
+		close(handed)
+	}()
+	select {
+	case <-handed:
+	case <-time.After(m.o.Timeout):
+	}
 }
 
 func (m *member) shutdown() {

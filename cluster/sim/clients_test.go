@@ -142,8 +142,9 @@ func (c *producer) try(p *process, partition uint32, values []string, idempotent
 		return false
 	}
 	if w.hooks.eager {
+		_, end := g.Journal().Bounds(partition) // where it may come to lie; the batch itself is the group's
 		for i, v := range values {
-			_ = w.facts.ack(c.n, partition, v, b.Offset+int64(i))
+			_ = w.facts.ack(c.n, partition, v, end+int64(i))
 		}
 		return true
 	}

@@ -295,7 +295,9 @@ func (w *world) differs(name string) string {
 		if g == nil {
 			return fmt.Sprintf("%s has not opened its %s", m.id, name)
 		}
-		if got, _ := g.Journal().LastIndex(); got != want {
+		if got, _ := g.Journal().LastIndex(); got == 0 && name == "commands" && w.sameStates() == "" {
+			continue // all it has is a snapshot
+		} else if got != want {
 			return fmt.Sprintf("%s has %d entries of the %s, %s, which leads, %d", m.id, got, name, lead.id, want)
 		}
 		if jg, ok := g.(*raftgroup.Group); ok {
