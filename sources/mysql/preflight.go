@@ -224,12 +224,12 @@ func purged(cfg *Config, err error) error {
 func (s *Source) reachable(ctx context.Context, r *reader, p *resume) error {
 	switch {
 	case r.srv.flavor == flavorMariaDB && r.done != nil:
-		return s.sameLog(ctx, r, p) // the server checks the rest
+		return r.sameLog(p) // the server checks the rest
 	case r.done != nil:
 		if err := s.reachableGTIDs(ctx, r); err != nil {
 			return err
 		}
-		return s.sameLog(ctx, r, p)
+		return r.sameLog(p)
 	case p.Server != r.srv.uuid:
 		return &pipeline.StopError{Code: "other-server", Where: s.cfg.Addr,
 			Err: fmt.Errorf("the position %s is one of server %s, this is %s, and without GTIDs (gtid_mode=ON) it means nothing here", p.place, p.Server, r.srv.uuid),

@@ -30,14 +30,17 @@ type reader struct {
 
 	// at is the place behind the last event handled. Between transactions it is a
 	// place to resume from.
-	at       place
-	fileTime uint32
-	done     gtidSet // the transactions behind us
-	safe     mark    // the last place to resume from
-	reached  place   // the furthest place handled on this server, in this run or before
-	native   bool    // all that was handled lies before places of this server that come from now on
-	moved    bool    // safe is ahead of the last position emitted
-	beyond   bool    // records were collected that lie behind safe
+	at        place
+	fileTime  uint32
+	file      fileState
+	watched   time.Time // when watchLog looked last, and where the reader was
+	watchedAt place
+	done      gtidSet // the transactions behind us
+	safe      mark    // the last place to resume from
+	reached   place   // the furthest place handled on this server, in this run or before
+	native    bool    // all that was handled lies before places of this server that come from now on
+	moved     bool    // safe is ahead of the last position emitted
+	beyond    bool    // records were collected that lie behind safe
 
 	tx       transaction
 	bindings map[uint64]*binding
@@ -113,6 +116,9 @@ func (r *reader) event(e *replication.BinlogEvent) error {
 func (r *reader) structural(e *replication.BinlogEvent) error {
 	switch t := e.Event.(type) {
 	case *replication.RotateEvent:
+		if err := r.turn(e.Header, string(t.NextLogName)); err != nil {
+			return err
+		}
 		r.at = place{string(t.NextLogName), t.Position}
 		if e.Header.LogPos != 0 || t.Position == 4 {
 			r.fileTime = 0
@@ -122,6 +128,7 @@ func (r *reader) structural(e *replication.BinlogEvent) error {
 	case *replication.FormatDescriptionEvent:
 		r.advance(e.Header)
 		clear(r.bindings)
+		r.file = fileBegun
 		return r.formatDescription(e.Header)
 	}
 	return nil
@@ -177,6 +184,8 @@ func (r *reader) body(h *replication.EventHeader, b []byte) error {
 		return r.prepare(h, b)
 	case replication.HEARTBEAT_EVENT:
 		return r.heartbeat(h, b)
+	case replication.STOP_EVENT:
+		r.file = fileEnded
 	case replication.INCIDENT_EVENT:
 		return &pipeline.StopError{Code: "binlog-incident", Where: r.at.String(),
 			Err: errors.New("the server logged an incident: changes before it may be missing from the log"),
@@ -265,6 +274,9 @@ func (r *reader) idle() error {
 		if err := r.snap.idle(); err != nil {
 			return err
 		}
+	}
+	if err := r.watchLog(); err != nil {
+		return err
 	}
 	r.see.idle()
 	return r.finished(true)

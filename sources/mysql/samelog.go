@@ -11,14 +11,13 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 )
 
-// sameLog checks that a position with GTIDs is one of the log that the server has now.
-// Their numbers alone don't tell: a server whose log was reset counts from 1 again, and
+// sameLog checks that a position is one of the log that the server has now. GTIDs alone don't tell: a server whose log was reset counts from 1 again, and
 // once it has given out the numbers that were read, it passes over as many new transactions.
-func (s *Source) sameLog(ctx context.Context, r *reader, p *resume) error {
+func (r *reader) sameLog(p *resume) error {
 	if p.Server != r.srv.uuid || p.FileTime == 0 {
 		return nil
 	}
-	files, err := r.srv.logFiles(ctx)
+	files, err := r.srv.logFiles(r.ctx)
 	if err != nil {
 		return err
 	}
@@ -27,13 +26,18 @@ func (s *Source) sameLog(ctx context.Context, r *reader, p *resume) error {
 			return err
 		}
 	}
+	reset := &pipeline.StopError{Code: "binlog-reset", Where: p.place.String(), Fix: anew,
+		Err: errors.New("the server's log is not the one that was read before: it was reset")}
+	if r.done == nil {
+		return reset
+	}
 	// The file is gone. If its time was over, all that was read went no later.
-	gone, err := r.srv.purged(ctx, files)
+	gone, err := r.srv.purged(r.ctx, files)
 	if err != nil || gone.contains(r.done) {
 		return err
 	}
-	return &pipeline.StopError{Code: "binlog-reset", Where: p.place.String(),
-		Err: fmt.Errorf("the server's log is not the one that was read before: it was reset (read %s, begun anew behind %q)", r.done, gone), Fix: anew}
+	reset.Err = fmt.Errorf("%w (read %s, begun anew behind %q)", reset.Err, r.done, gone)
+	return reset
 }
 
 // sameFile reports whether the server's file of the position's name was begun when the

@@ -114,16 +114,27 @@ func versionNumber(version string) int {
 	return n
 }
 
-func (s *server) learnIdentity(ctx context.Context) error {
+// identity names the server that the address leads to.
+func (s *server) identity(ctx context.Context) (id string, err error) {
 	if s.flavor == flavorMariaDB {
-		s.gtids = true
-		var id string
-		err := s.db.QueryRowContext(ctx, "SELECT @@global.server_id").Scan(&id)
-		s.uuid = "server-id-" + id
+		err = s.db.QueryRowContext(ctx, "SELECT @@global.server_id").Scan(&id)
+		return "server-id-" + id, err
+	}
+	err = s.db.QueryRowContext(ctx, "SELECT @@global.server_uuid").Scan(&id)
+	return id, err
+}
+
+func (s *server) learnIdentity(ctx context.Context) error {
+	var err error
+	if s.uuid, err = s.identity(ctx); err != nil {
 		return err
 	}
+	if s.flavor == flavorMariaDB {
+		s.gtids = true
+		return nil
+	}
 	var mode string
-	if err := s.db.QueryRowContext(ctx, "SELECT @@global.server_uuid, @@global.gtid_mode").Scan(&s.uuid, &mode); err != nil {
+	if err := s.db.QueryRowContext(ctx, "SELECT @@global.gtid_mode").Scan(&mode); err != nil {
 		return err
 	}
 	// ON_PERMISSIVE lets transactions without a GTID in: then the set is not all.
