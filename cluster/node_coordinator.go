@@ -149,7 +149,7 @@ func (n *Node) answerSync(context.Context) (uint64, error) {
 	}
 	index := n.meta.Applied()
 	if err := n.metaGroup.Verify(); err != nil {
-		return 0, ErrNotLeader
+		return 0, err
 	}
 	if now, ok := n.Coordinator(); !ok || now != epoch {
 		return 0, ErrNotLeader

@@ -37,9 +37,6 @@ func (m *member) Leads() bool { return m.raft.State() == raft.Leader }
 // LeadChanged says whether this member leads whenever that has changed; several changes can come as one.
 func (m *member) LeadChanged() <-chan bool { return m.raft.LeaderCh() }
 
-// Verify returns nil if most members have taken this one for their leader since the call began.
-func (m *member) Verify() error { return appendErr(m.await(m.raft.VerifyLeader())) }
-
 // Leaderless is for how long the group has heard no leader, in whole seconds; 0 while it has one, and while it may be
 // electing one.
 func (m *member) Leaderless() time.Duration {

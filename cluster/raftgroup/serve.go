@@ -64,11 +64,8 @@ func (g *Group) ConfirmSince(since time.Time) error {
 		return nil
 	}
 	now := time.Now()
-	if h, ok := g.o.Transport.(interface{ Hasten() }); ok {
-		h.Hasten()
-	}
-	if err := g.await(g.raft.VerifyLeader()); err != nil {
-		return ErrNotLeader
+	if err := g.Verify(); err != nil {
+		return err
 	}
 	g.serving.verified = now
 	return nil

@@ -112,13 +112,3 @@ func (g *Group) sendCommitted(to raft.Server, a ackOf, index uint64) {
 	sending := &appending{g: g, s: s, to: to.ID, args: args, resp: &raft.AppendEntriesResponse{}, left: 1, ended: func(error) {}}
 	sending.sendAll()
 }
-
-// Hasten has the group's heartbeats not wait long for others: somebody waits for their answers.
-func (g *Group) Hasten() {
-	g.hasty.Store(g.t.now() + moment(g.t.o.Window))
-	for _, p := range g.t.peerList() {
-		if s, err := p.current(); err == nil {
-			s.pulses.hasten()
-		}
-	}
-}

@@ -35,7 +35,6 @@ type Group struct {
 	bound     atomic.Pointer[binding]
 	elector   atomic.Pointer[Elector]
 	committed atomic.Pointer[Committed]
-	hasty     atomic.Int64           // until when heartbeats do not wait long for others, a moment
 	voted     atomic.Int64           // the moment when a vote was last asked for
 	refused   atomic.Int64           // the moment when one was last refused
 	since     atomic.Int64           // the moment since when raft has been with the request it is at; 0: it waits for one

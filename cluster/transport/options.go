@@ -37,8 +37,8 @@ type Options struct {
 	Observe ObserverHandler
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
-	// Window is how long a heartbeat waits for others to the same peer: a twentieth of Timeout by default, and a fifth of
-	// that where somebody waits for the answer (see Group.Hasten). It is part of each group's pause between heartbeats.
+	// Window is how long a heartbeat waits for others to the same peer: a twentieth of Timeout by default. It is part of each
+	// group's pause between heartbeats.
 	Window time.Duration
 	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
 	Silence time.Duration

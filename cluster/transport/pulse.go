@@ -16,7 +16,6 @@ type pulser struct {
 	usual int // how long body was last
 	count int
 	timer *time.Timer
-	due   time.Time // when what there is goes
 }
 
 func newPulser(out *outbox, kind frameKind, window time.Duration) *pulser {
@@ -44,21 +43,11 @@ func (p *pulser) add(put func([]byte) []byte) error {
 
 // goIn has what there is go after a while. The caller holds mu.
 func (p *pulser) goIn(wait time.Duration) {
-	p.due = time.Now().Add(wait)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(wait, func() { _ = p.flush() }) // an error ends the calls
 		return
 	}
 	p.timer.Reset(wait)
-}
-
-// hasten has what there is go after a fifth of the window at the latest.
-func (p *pulser) hasten() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if soon := p.window / 5; p.count > 0 && time.Until(p.due) > soon {
-		p.goIn(soon)
-	}
 }
 
 // flush sends what there is.

@@ -107,16 +107,12 @@ func (g *Group) sendAppend(s *session, to raft.ServerID, args *raft.AppendEntrie
 		if instance != 0 {
 			g.t.stats.folded.Add(1)
 		}
-		err := s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
+		return s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
 			if got.status == statusOther { // it was opened anew, and has to be told everything
 				g.forget(to)
 			}
 			a.finish(got, err)
 		})
-		if g.t.now() < g.hasty.Load() {
-			s.pulses.hasten()
-		}
-		return err
 	}
 	a.sendAll()
 	return nil
