@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -37,6 +38,7 @@ type fileSnapshots struct {
 	fsys   vfs.FS
 	dir    string
 	logger *slog.Logger
+	mu     sync.Mutex                        // held while files are listed and set aside or removed: raft and who checks them both do
 	newest atomic.Pointer[raft.SnapshotMeta] // as of the last List; nil: none
 }
 
@@ -117,6 +119,13 @@ func (s *fileSnapshots) matchLog(j *storage.Journal) error {
 
 // List implements raft.SnapshotStore: newest first, only those that pass their checksums.
 func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list()
+}
+
+// list is List. The caller holds mu.
+func (s *fileSnapshots) list() ([]*raft.SnapshotMeta, error) {
 	names, err := s.fsys.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
@@ -234,7 +243,9 @@ func (k *fileSink) Close() error {
 
 // prune removes all but the newest snapshots.
 func (s *fileSnapshots) prune() error {
-	metas, err := s.List()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	metas, err := s.list()
 	if err != nil {
 		return err
 	}
