@@ -33,7 +33,7 @@ type Options struct {
 	// Timeout is raft's heartbeat and election timeout of groups with several members: 2 s by default.
 	Timeout time.Duration
 	// CommitEvery is how soon followers hear what is committed if nothing else is sent and Transport does not tell them, as
-	// transport.Group does: 100 ms by default, half of Timeout where it does.
+	// transport.Group does: 100 ms by default, Timeout where it does.
 	CommitEvery time.Duration
 	// Changed is called, if given, when another member leads, or this one begins or ceases to; it must not block.
 	Changed func()
@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 	if o.CommitEvery == 0 {
 		o.CommitEvery = min(100*time.Millisecond, o.Timeout/4)
 		if _, ok := o.Transport.(teller); ok {
-			o.CommitEvery = o.Timeout / 2
+			o.CommitEvery = o.Timeout
 		}
 	}
 	if o.SnapshotEvery == 0 {
