@@ -81,6 +81,30 @@ func TestAnOperatorRecoversALostMajority(t *testing.T) {
 	}
 }
 
+// goOnAlone makes a cluster of the survivor of a lost majority, as its directory is.
+func goOnAlone(t *testing.T, l *looked, survivor *lookedServer) {
+	t.Helper()
+	if out, err := recoverAt(t, survivor, node.RecoverOptions{AcceptLoss: true}); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.start(survivor)
+	l.inOrder()
+}
+
+// runsOnce returns what runs a pipeline up to the end of what there is.
+func runsOnce(t *testing.T, config string) func() error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pipeline.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		return node.Run(ctx, node.RunOptions{Files: []string{file}, Once: true, HTTP: services.AddressForTest(t), Log: slog.New(slog.DiscardHandler)})
+	}
+}
+
 // What the survivor of a lost majority does not have, sinks had: one that goes on reads neither past what is left nor, once
 // new records have taken the place of the lost ones, on from where it was. It stops, and says so.
 func TestSinksStopWhereARecoveredClusterLacksWhatTheyHad(t *testing.T) {
@@ -105,28 +129,16 @@ func TestSinksStopWhereARecoveredClusterLacksWhatTheyHad(t *testing.T) {
 	l.stop(survivor)
 	produce("lost", 10)
 	seeds := []string{survivor.kafka, l.servers[1].kafka, l.servers[2].kafka}
-	file := filepath.Join(t.TempDir(), "sink.yaml")
 	config := fmt.Sprintf("version: 1\npipeline: p\njournal: {brokers: [%s]}\nsinks:\n  - name: out\n    streams: [t]\n    file: {path: %q}\n",
 		strings.Join(seeds, ", "), filepath.Join(t.TempDir(), "out", "{stream}.ndjson"))
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		return node.Run(ctx, node.RunOptions{Files: []string{file}, Once: true, HTTP: services.AddressForTest(t), Log: slog.New(slog.DiscardHandler)})
-	}
+	run := runsOnce(t, config)
 	if err := run(); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range l.servers[1:] {
 		l.stop(s)
 	}
-	if out, err := recoverAt(t, survivor, node.RecoverOptions{AcceptLoss: true}); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	l.start(survivor)
-	l.inOrder()
+	goOnAlone(t, l, survivor)
 	for _, state := range []string{"shorter than what the sink had", "longer again, with other records"} {
 		if err := run(); err == nil || !strings.Contains(err.Error(), "journal-shorter") {
 			t.Errorf("with a journal that is %s the sink said %v", state, err)
@@ -145,17 +157,10 @@ func TestSourcesStopWhereARecoveredClusterLacksWhatTheyAppended(t *testing.T) {
 	}
 	l.inOrder()
 	dir, seeds := t.TempDir(), []string{l.servers[0].kafka, l.servers[1].kafka}
-	access, file := filepath.Join(dir, "access.log"), filepath.Join(dir, "source.yaml")
+	access := filepath.Join(dir, "access.log")
 	config := fmt.Sprintf("version: 1\npipeline: p\njournal: {brokers: [%s]}\nsources:\n  - name: log\n    stream: lines\n    partitions: 1\n    nginx: {paths: [%q]}\n",
 		strings.Join(seeds, ", "), access)
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		return node.Run(ctx, node.RunOptions{Files: []string{file}, Once: true, HTTP: services.AddressForTest(t), Log: slog.New(slog.DiscardHandler)})
-	}
+	run := runsOnce(t, config)
 	logged := ""
 	more := func() {
 		t.Helper()
@@ -183,11 +188,7 @@ func TestSourcesStopWhereARecoveredClusterLacksWhatTheyAppended(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(streams), os.Rename(older, streams)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := recoverAt(t, survivor, node.RecoverOptions{AcceptLoss: true}); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	l.start(survivor)
-	l.inOrder()
+	goOnAlone(t, l, survivor)
 	for _, state := range []string{"shorter than what the source had appended", "longer again, with other records"} {
 		if err := run(); err == nil || !strings.Contains(err.Error(), "journal-shorter") {
 			t.Errorf("with a journal that is %s the source said %v", state, err)
