@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/daybook-data/daybook/configs"
+	"github.com/daybook-data/daybook/internal/services"
 	"github.com/daybook-data/daybook/pipeline"
 	"github.com/daybook-data/daybook/sinks/sinktest"
 )
@@ -210,7 +213,7 @@ func TestWrongPasswordHoldsTheSinkAndIsNotShown(t *testing.T) {
 
 func TestClusterIsRefused(t *testing.T) {
 	t.Parallel()
-	server, client := newServer(t, "--cluster-enabled", "yes")
+	server, client, _ := newClusterNode(t)
 	s := sinktest.Open(t, newConfig(server.Addr), sinktest.NewEnv(t))
 	sinktest.Write(t, s, order(1, 1))
 	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(2)), "redis-cluster")
@@ -227,15 +230,24 @@ func TestClusterIsRefused(t *testing.T) {
 	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(2)), "redis-cluster")
 }
 
+// newClusterNode starts a node of Redis Cluster and returns the port of its bus, which
+// would otherwise be 10,000 above its own: among those that the kernel gives away.
+func newClusterNode(t *testing.T) (server *services.Redis, client *goredis.Client, bus string) {
+	t.Helper()
+	_, bus, _ = strings.Cut(services.AddressForTest(t), ":")
+	server, client = newServer(t, "--cluster-enabled", "yes", "--cluster-port", bus)
+	return server, client, bus
+}
+
 // moveAllSlots gives all slots to a second node of the cluster.
 func moveAllSlots(t *testing.T, addr string) {
-	other, client := newServer(t, "--cluster-enabled", "yes")
+	other, client, bus := newClusterNode(t)
 	if err := client.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
 	host, port, _ := strings.Cut(other.Addr, ":")
 	first := newClient(t, addr)
-	if err := first.Do(t.Context(), "CLUSTER", "MEET", host, port).Err(); err != nil {
+	if err := first.Do(t.Context(), "CLUSTER", "MEET", host, port, bus).Err(); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(20 * time.Second)
