@@ -125,6 +125,7 @@ func (c *Config) OpenSink(env pipeline.SinkEnv) (pipeline.Sink, error) {
 	return &Sink{
 		config: c, env: env, places: places, client: client,
 		indices: newIndices(client, env, body, c.GCDeletes),
+		issued:  pipeline.NewIssued(env),
 	}, nil
 }
 

@@ -58,20 +58,13 @@ func (s *Sink) checkNewer(ctx context.Context, o *operation, r *result) error {
 	if err != nil {
 		return fmt.Errorf("reading the version of a conflict: %w", err)
 	}
-	if version <= s.issued {
-		return nil
-	}
-	stamp, err := s.env.Highest(ctx)
-	if err != nil {
-		return fmt.Errorf("asking how far the streams are: %w", err)
-	}
-	s.issued = (&pipeline.Record{Stamp: stamp}).Version(s.env.Epoch)
-	if version <= s.issued {
-		return nil
+	has, upTo, err := s.issued.Has(ctx, version)
+	if has || err != nil {
+		return err
 	}
 	return &pipeline.StopError{
 		Code: "version-from-elsewhere", Where: fmt.Sprintf("elasticsearch index %s, id %q", o.index, o.id),
-		Err: fmt.Errorf("it has version %d, above the %d that its streams have reached: something else writes it", version, s.issued),
+		Err: fmt.Errorf("it has version %d, above the %d that its streams have reached: something else writes it", version, upTo),
 		Fix: "give each pipeline indices of its own; then delete what the other one wrote and replay",
 	}
 }

@@ -22,9 +22,9 @@ type Sink struct {
 
 	pending  []operation
 	rejected []pipeline.Rejected // since the last Flush that got through
-	issued   uint64              // a version that the streams are known to have reached
-	limit    int64               // size of a request that the server took; 0 while it took all
-	body     []byte              // of a request that is over, to be used again
+	issued   *pipeline.Issued
+	limit    int64  // size of a request that the server took; 0 while it took all
+	body     []byte // of a request that is over, to be used again
 
 	applied, superseded, retried atomic.Int64
 	lacking                      atomic.Pointer[string] // why the last Flush failed; nil if it did not

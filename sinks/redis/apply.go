@@ -106,20 +106,13 @@ func (s *Sink) settle(ctx context.Context, c *change, reply any) error {
 		return err
 	}
 	s.superseded.Add(1)
-	if version <= s.issued {
-		return nil
-	}
-	stamp, err := s.env.Highest(ctx)
-	if err != nil {
-		return fmt.Errorf("asking how far the streams are: %w", err)
-	}
-	s.issued = (&pipeline.Record{Stamp: stamp}).Version(s.env.Epoch)
-	if version <= s.issued {
-		return nil
+	has, upTo, err := s.issued.Has(ctx, version)
+	if has || err != nil {
+		return err
 	}
 	return &pipeline.StopError{
 		Code: "version-from-elsewhere", Where: fmt.Sprintf("redis key %q", c.key),
-		Err: fmt.Errorf("it holds version %s, above the %s that its streams have reached: something else writes it", held, hexVersion(s.issued)),
+		Err: fmt.Errorf("it holds version %s, above the %s that its streams have reached: something else writes it", held, hexVersion(upTo)),
 		Fix: "give each pipeline keys of its own; then delete what the other one wrote and replay",
 	}
 }

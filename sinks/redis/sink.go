@@ -26,7 +26,7 @@ type Sink struct {
 
 	pending  []change
 	rejected []pipeline.Rejected // since the last Flush that got through
-	issued   uint64              // a version that the streams are known to have reached
+	issued   *pipeline.Issued
 
 	applied, superseded atomic.Int64
 	lacking             atomic.Pointer[string] // why the last Flush failed; nil if it did not
@@ -39,6 +39,7 @@ var (
 
 func open(c *Config, env pipeline.SinkEnv, template *pipeline.Template, security *tls.Config) *Sink {
 	s := &Sink{config: c, env: env, template: template, security: security, scripts: newScripts()}
+	s.issued = pipeline.NewIssued(env)
 	s.target = newTarget(s.scripts, env, c.Key)
 	return s
 }
