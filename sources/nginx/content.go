@@ -3,81 +3,52 @@ package nginx
 import (
 	"compress/gzip"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
-	"os"
+	"math"
 	"strings"
-	"time"
 )
 
-// fileKey tells a file from others that exist at the same time. The kernel gives an
-// inode to another file once it is free, so over time a key is only a hint.
-type fileKey struct{ Device, Inode uint64 }
-
-// content is the text of a log file. Its descriptor keeps the file readable after
-// it was renamed or deleted.
+// content is the text of a log file.
 type content interface {
 	io.ReaderAt
 	io.Closer
-	// stat returns how much can be read now, -1 where only the end tells, and when
-	// the file was last written.
-	stat() (size int64, changed time.Time, err error)
+	stat() (status, error) // of the file as it lies on the disk
+	// length returns how much can be read of a file with this status, -1 where only the
+	// end tells.
+	length(status) int64
 }
 
 // isCompressed reports whether a file's name says that gzip wrote it.
 func isCompressed(path string) bool { return strings.HasSuffix(path, ".gz") }
 
 // openContent opens a log file, compressed or not.
-func openContent(path string) (content, fileKey, error) {
-	f, err := os.Open(path)
+func openContent(d disk, path string) (content, error) {
+	h, err := d.open(path)
 	if err != nil {
-		return nil, fileKey{}, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
-	}
-	if err != nil {
-		return nil, fileKey{}, errors.Join(err, f.Close())
+		return nil, err
 	}
 	if isCompressed(path) {
-		return &packed{file: f}, keyOf(path, info), nil
+		return &packed{handle: h}, nil
 	}
-	return plain{f}, keyOf(path, info), nil
+	return plain{h}, nil
 }
 
 // plain is a file as it is.
-type plain struct{ *os.File }
+type plain struct{ handle }
 
-func (p plain) stat() (int64, time.Time, error) {
-	info, err := p.Stat()
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	return info.Size(), info.ModTime(), nil
-}
+func (plain) length(st status) int64 { return st.size }
 
 // packed is the text in a gzip file. It is read forward; a read before the bytes at
 // hand starts again. ReadAt may return io.ErrUnexpectedEOF while the file is being
 // written, and can be called again later.
 type packed struct {
-	file   *os.File
+	handle
 	reader *gzip.Reader // nil before the first read and after an error
 	at     int64        // offset of window[0]
 	window []byte       // unpacked and not yet passed
 }
 
-func (p *packed) stat() (int64, time.Time, error) {
-	info, err := p.file.Stat()
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	return -1, info.ModTime(), nil
-}
-
-// Close closes the file.
-func (p *packed) Close() error { return p.file.Close() }
+func (*packed) length(status) int64 { return -1 }
 
 // ReadAt reads unpacked bytes.
 func (p *packed) ReadAt(b []byte, off int64) (int, error) {
@@ -104,18 +75,15 @@ func (p *packed) ReadAt(b []byte, off int64) (int, error) {
 
 func (p *packed) restart() error {
 	p.reader, p.at, p.window = nil, 0, p.window[:0]
-	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+	r, err := gzip.NewReader(io.NewSectionReader(p.handle, 0, math.MaxInt64))
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF // an empty file: gzip has not begun to write
+	}
+	if err != nil {
 		return err
 	}
-	r, err := gzip.NewReader(p.file)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // an empty file: gzip has not begun to write
-	}
 	p.reader = r
-	if err != nil {
-		p.reader = nil
-	}
-	return err
+	return nil
 }
 
 // more unpacks one more piece into the window.
@@ -138,20 +106,18 @@ func (p *packed) copyAt(b []byte, off int64) int {
 	return copy(b, p.window[off-p.at:])
 }
 
-// packedSize returns the unpacked size that a gzip file's end says, modulo 2^32.
-func packedSize(path string) (uint32, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
+// unpacks reports whether the content is compressed and unpacks to this many bytes,
+// as far as its end says itself: modulo 2^32.
+func unpacks(c content, size int64) bool {
+	p, ok := c.(*packed)
+	if !ok {
+		return false
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	st, err := p.stat()
 	if err != nil {
-		return 0, err
+		return false
 	}
 	var last [4]byte
-	if _, err := f.ReadAt(last[:], info.Size()-4); err != nil {
-		return 0, err
-	}
-	return binary.LittleEndian.Uint32(last[:]), nil
+	n, _ := p.handle.ReadAt(last[:], st.size-int64(len(last)))
+	return n == len(last) && binary.LittleEndian.Uint32(last[:]) == uint32(size)
 }

@@ -16,6 +16,11 @@ type file struct {
 	key     fileKey
 	content content // nil before it is opened, and when done
 
+	// unsure says that the file may be a copy of another: nothing of it is emitted
+	// before that is known. See judge.
+	unsure bool
+	late   bool // of an unsure file: the log was there already when it appeared
+
 	id         string // empty until the first line is whole
 	generation int
 	offset     int64  // all before it was emitted
@@ -32,9 +37,10 @@ type file struct {
 	looked    int64     // size at which there was no whole line; -1 if not known
 	size      int64     // when it was last asked for
 	time      int64     // of the last record that had one
-	checked   candidate // as a done file looked when its contents were last compared
-	gone      time.Time // when a done file was first not in its folder; zero while it is
+	checked   status    // as a done file looked when its contents were last compared
+	gone      time.Time // when it was first not in its folder; zero while it is
 	damaged   error     // why it can't be read on
+	truncated bool      // what it held can only be in a copy
 	// frozen is the state of a finished file whose contents are gone, so that head and
 	// tail are not known as bytes; nil for all others.
 	frozen *fileState
@@ -68,12 +74,16 @@ func (f *file) advance(b []byte) {
 // that begin alike are told apart by their generation; taken returns the highest that
 // the log has with this id, -1 for none.
 func (f *file) name(base string, firstLine []byte, taken func(id string) int) {
+	f.id = idOf(base, firstLine)
+	f.generation = taken(f.id) + 1
+}
+
+func idOf(base string, firstLine []byte) string {
 	h := xxhash.New()
 	_, _ = h.WriteString(base)
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write(firstLine[:min(len(firstLine), headLength)])
-	id := hex.EncodeToString(h.Sum(nil))
-	f.id, f.generation = id, taken(id)+1
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // position names the record that begins at the offset, uniquely over all files and
@@ -91,18 +101,27 @@ func (f *file) state() fileState {
 	return fileState{
 		ID: f.id, Generation: f.generation, Key: f.key, Offset: f.offset, Done: f.done,
 		Head: fingerprintOf(f.head), Tail: fingerprintOf(f.tail), Unended: f.unended, Piece: f.piece,
+		Plain: f.offset == 0 && !isCompressed(f.path), Late: f.unsure && f.late,
 	}
 }
 
-// restore takes over what a state says of the file; its content must match it.
-func (f *file) restore(s fileState) error {
-	f.id, f.generation, f.offset, f.unended, f.piece = s.ID, s.Generation, s.Offset, s.Unended, s.Piece
-	var err error
-	if f.head, err = readFull(f.content, 0, s.Head.Length); err != nil {
-		return err
+// restore takes over what a state says of the file, if its content is that. It looks
+// at the very bytes that it takes over: the file may be truncated at any moment.
+func (f *file) restore(s fileState) (same bool, err error) {
+	if s.Offset < int64(s.Tail.Length) {
+		return false, nil
 	}
-	f.tail, err = readFull(f.content, s.Offset-int64(s.Tail.Length), s.Tail.Length)
-	return err
+	head, err := readFull(f.content, 0, s.Head.Length)
+	if err != nil || fingerprintOf(head) != s.Head {
+		return false, err
+	}
+	tail, err := readFull(f.content, s.Offset-int64(s.Tail.Length), s.Tail.Length)
+	if err != nil || fingerprintOf(tail) != s.Tail {
+		return false, err
+	}
+	f.id, f.generation, f.offset, f.unended, f.piece = s.ID, s.Generation, s.Offset, s.Unended, s.Piece
+	f.head, f.tail = head, tail
+	return true, nil
 }
 
 // holds reports whether the content is what the state says, up to its offset.
@@ -119,7 +138,7 @@ func (s fileState) holds(c content) (bool, error) {
 func (f *file) truncate() (former *file) {
 	former = &file{
 		path: f.path, id: f.id, generation: f.generation, offset: f.offset, head: f.head, tail: f.tail,
-		piece: f.piece, unended: f.unended, done: true, limit: noLimit, looked: -1, time: f.time, rotatedAt: f.grownAt,
+		piece: f.piece, unended: f.unended, done: true, limit: noLimit, looked: -1, time: f.time, truncated: true, rotatedAt: f.grownAt,
 	}
 	f.id, f.generation, f.offset, f.head, f.tail = "", 0, 0, nil, nil
 	f.piece, f.unended, f.looked = 0, false, -1
@@ -135,10 +154,11 @@ func (f *file) close() {
 
 // skipToEnd makes reading begin behind the last whole line.
 func (f *file) skipToEnd(base string, taken func(id string) int) error {
-	size, _, err := f.content.stat()
+	st, err := f.content.stat()
 	if err != nil {
 		return err
 	}
+	size := f.content.length(st)
 	if size < 0 { // compressed, so finished
 		f.done = true
 		f.close()
@@ -148,14 +168,19 @@ func (f *file) skipToEnd(base string, taken func(id string) int) error {
 	if err != nil || end == 0 {
 		return err
 	}
-	if f.head, err = readFull(f.content, 0, int(min(end, headLength))); err != nil {
+	head, err := readFull(f.content, 0, int(min(end, headLength)))
+	if err != nil {
 		return err
 	}
 	n := min(end, tailLength)
-	if f.tail, err = readFull(f.content, end-n, int(n)); err != nil {
+	tail, err := readFull(f.content, end-n, int(n))
+	if err != nil {
 		return err
 	}
-	f.offset = end
+	if int64(len(tail)) < n || int64(len(head)) < min(end, headLength) {
+		return nil // truncated just now: what it holds comes after the start
+	}
+	f.head, f.tail, f.offset, f.unsure = head, tail, end, false
 	first, _, _ := bytes.Cut(f.head, []byte("\n"))
 	f.name(base, first, taken)
 	return nil

@@ -22,6 +22,8 @@ const (
 // follower is one run of a source. It belongs to Run's goroutine.
 type follower struct {
 	*Source
+	disk   disk
+	now    func() time.Time
 	out    pipeline.Emitter
 	parser *parser
 	buffer []byte
@@ -36,7 +38,7 @@ type follower struct {
 
 func newFollower(s *Source, out pipeline.Emitter) *follower {
 	s.events.logger = s.log
-	return &follower{Source: s, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize), odd: map[string]error{}}
+	return &follower{Source: s, disk: system{}, now: time.Now, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize), odd: map[string]error{}}
 }
 
 func (w *follower) close() {
@@ -48,8 +50,8 @@ func (w *follower) close() {
 // begin opens what the state knows and what the paths name.
 func (w *follower) begin(st state, fresh bool) error {
 	matches := w.match()
-	l := newListing(w.excluded)
-	w.scanned = time.Now()
+	l := newListing(w.disk, w.excluded)
+	w.scanned = w.now()
 	states := map[string][]fileState{}
 	for _, logState := range st.Logs {
 		if !w.names(logState.Base) && len(matches[logState.Base]) == 0 {
@@ -106,7 +108,7 @@ func (w *follower) follow(ctx context.Context) error {
 			if w.once && w.finished() {
 				return w.end(ctx)
 			}
-			if w.rotated() || time.Since(w.scanned) >= scanEvery {
+			if w.rotated() || w.now().Sub(w.scanned) >= scanEvery {
 				if err := w.rescan(); err != nil {
 					return err
 				}
@@ -142,7 +144,7 @@ func (w *follower) round(ctx context.Context) (progress bool, err error) {
 			}
 		}
 	}
-	if progress && time.Since(w.scanned) >= scanEvery {
+	if progress && w.now().Sub(w.scanned) >= scanEvery {
 		return progress, w.rescan()
 	}
 	return progress, nil
@@ -158,7 +160,7 @@ func (w *follower) move(ctx context.Context) error {
 
 func (w *follower) emit(ctx context.Context, records []pipeline.Record) error {
 	w.dirty = false
-	st := state{Version: 1, At: time.Now().UnixMicro(), Logs: slices.Clone(w.parked)}
+	st := state{Version: 1, At: w.now().UnixMicro(), Logs: slices.Clone(w.parked)}
 	for _, s := range w.series {
 		st.Logs = append(st.Logs, s.state())
 	}
@@ -172,11 +174,11 @@ func (w *follower) limit() error {
 			if f.content == nil {
 				continue
 			}
-			size, _, err := f.content.stat()
+			st, err := f.content.stat()
 			if err != nil {
 				return err
 			}
-			f.limit = size // -1 for a compressed file: all of it
+			f.limit = f.content.length(st) // -1 for a compressed file: all of it
 		}
 	}
 	return nil
@@ -231,17 +233,17 @@ func (w *follower) report() {
 			problems[path] = err
 		}
 		for _, f := range s.files {
-			if f.done || f.content == nil {
+			if f.done || f.content == nil || f.unsure {
 				continue
 			}
 			files++
 			if f.damaged != nil {
 				problems[f.path] = f.damaged
 			}
-			if size, _, err := f.content.stat(); err == nil && size > f.offset {
-				behind += size - f.offset
+			if st, err := f.content.stat(); err == nil && f.content.length(st) > f.offset {
+				behind += st.size - f.offset
 				if f.time > 0 {
-					lag = max(lag, time.Since(time.UnixMicro(f.time)))
+					lag = max(lag, w.now().Sub(time.UnixMicro(f.time)))
 				}
 			}
 		}

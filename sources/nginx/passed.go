@@ -7,7 +7,7 @@ import (
 // pass notes that the candidate is not to be read.
 func (s *scan) pass(c candidate) {
 	p := &passed{candidate: c}
-	if opened, err := c.open(); err == nil {
+	if opened, err := c.open(s.disk); err == nil {
 		if head, err := readFull(opened, 0, headLength); err == nil {
 			p.head = fingerprintOf(head)
 		}
@@ -23,11 +23,16 @@ func (s *scan) passedBefore(c candidate) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	if c.size == p.size && c.changed.Equal(p.changed) {
+	if c.same(p.status) {
 		p.path = c.path
 		return true, nil
 	}
-	opened, err := c.open()
+	// What was empty can't be known again, and a copy that goes on has more to be judged.
+	if p.head.Length == 0 || p.copy {
+		delete(s.seen, c.key)
+		return false, nil
+	}
+	opened, err := c.open(s.disk)
 	if errors.Is(err, errMoved) {
 		return false, err
 	}
@@ -35,8 +40,13 @@ func (s *scan) passedBefore(c candidate) (bool, error) {
 		return true, nil // next time
 	}
 	same, err := p.head.standsAt(opened, 0)
-	if err = errors.Join(ignoreEnd(err), opened.Close()); err != nil {
-		return false, err
+	if err := errors.Join(err, opened.Close()); err != nil {
+		if isCompressed(c.path) { // one that is damaged or being written is not what was whole
+			delete(s.seen, c.key)
+			return false, nil
+		}
+		s.problem(c.path, err)
+		return true, nil
 	}
 	if !same || c.size < p.size {
 		delete(s.seen, c.key)

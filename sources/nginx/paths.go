@@ -2,7 +2,6 @@ package nginx
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,12 +28,11 @@ func (w *follower) match() map[string][]string {
 	found := map[string][]string{}
 	var silent []string
 	for _, pattern := range w.config.Paths {
-		paths, _ := filepath.Glob(filepath.Clean(pattern))
-		paths = slices.DeleteFunc(paths, w.excluded)
+		paths := slices.DeleteFunc(w.disk.glob(filepath.Clean(pattern)), w.excluded)
 		if len(paths) == 0 {
 			silent = append(silent, pattern)
 			if !slices.Contains(w.silent, pattern) {
-				w.events.nothingMatches(pattern, whyNothing(pattern))
+				w.events.nothingMatches(pattern, w.whyNothing(pattern))
 			}
 		}
 		for _, path := range paths {
@@ -52,8 +50,8 @@ func (w *follower) match() map[string][]string {
 var errNoFile = errors.New("is no regular file but a device, a pipe or a socket: let nginx log into a file")
 
 func (w *follower) noteOdd(path string) {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+	st, err := w.disk.stat(path)
+	if err != nil || st.regular || st.folder {
 		delete(w.odd, path)
 		return
 	}
@@ -64,11 +62,11 @@ func (w *follower) noteOdd(path string) {
 }
 
 // whyNothing looks for a reason: filepath.Glob keeps errors of the system to itself.
-func whyNothing(pattern string) error {
+func (w *follower) whyNothing(pattern string) error {
 	dir := filepath.Dir(filepath.Clean(pattern))
 	for strings.ContainsAny(dir, "*?[") {
 		dir = filepath.Dir(dir)
 	}
-	_, err := os.ReadDir(dir)
+	_, err := w.disk.list(dir)
 	return err
 }

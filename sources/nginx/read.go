@@ -23,16 +23,28 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 	if f.done || f.ended || f.content == nil {
 		return false, nil
 	}
-	size, changed, err := f.content.stat()
+	st, err := f.content.stat()
 	if err != nil {
 		return false, fmt.Errorf("reading %s: %w", f.path, err)
 	}
+	size, changed := f.content.length(st), st.changed
 	if f.damaged != nil && changed.Equal(f.checked.changed) {
 		f.ended = w.once
 		return false, nil
 	}
 	if size >= 0 && size == f.looked {
 		return w.idle(ctx, s, f, changed, nil)
+	}
+	if f.unsure {
+		if size != 0 {
+			settled, err := w.judge(s, f)
+			if err != nil || !settled || f.content == nil {
+				return settled, err
+			}
+		}
+		if f.unsure { // there is nothing in it
+			return w.idle(ctx, s, f, changed, []byte{})
+		}
 	}
 	data, end, err := w.read(f)
 	if errors.Is(err, errTruncated) {
@@ -50,7 +62,7 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 	}
 	f.damaged = nil
 	if used > 0 {
-		f.grownAt = time.Now()
+		f.grownAt = w.now()
 		w.events.counts.bytes.Add(int64(used))
 		return true, w.emit(ctx, records)
 	}
@@ -91,15 +103,16 @@ func (w *follower) truncated(s *series, f *file) {
 			break
 		}
 	}
+	f.unsure, f.late = f.path != s.base, true
 	f.ended = w.once // what is in it now was written after the start
-	f.grownAt = time.Now()
+	f.grownAt = w.now()
 	w.dirty = true
 }
 
 // notReadable notes a compressed file that ends too early or is damaged. It is tried
 // again when it has changed: it may still be written.
 func (w *follower) notReadable(f *file, changed time.Time, err error) {
-	if f.damaged == nil && time.Since(changed) < copyTime && !w.once {
+	if f.damaged == nil && w.now().Sub(changed) < copyTime && !w.once {
 		return
 	}
 	if f.damaged == nil {
@@ -175,7 +188,7 @@ func (w *follower) finish(s *series, f *file, line []byte, p parsed) pipeline.Re
 		r.Time = f.time
 		r.Headers = []pipeline.Header{{Key: pipeline.HeaderTimeFrom, Value: []byte("line before")}}
 	default:
-		r.Time = time.Now().UnixMicro()
+		r.Time = w.now().UnixMicro()
 		r.Headers = []pipeline.Header{{Key: pipeline.HeaderTimeFrom, Value: []byte("reading")}}
 	}
 	return r
@@ -188,16 +201,16 @@ func (w *follower) idle(ctx context.Context, s *series, f *file, changed time.Ti
 	if rest != nil && !packed {
 		if at := f.offset + int64(len(rest)); at != f.looked {
 			f.looked = at
-			f.grownAt = time.Now()
+			f.grownAt = w.now()
 		}
 	}
 	if f.limit >= 0 && f.looked == f.offset {
 		f.ended = true
 		return false, nil
 	}
-	silent := time.Since(f.grownAt)
-	old := time.Since(changed) > w.config.RotateWait
-	finished := packed || !f.rotatedAt.IsZero() && (old || silent > w.config.RotateWait && time.Since(f.rotatedAt) > w.config.RotateWait)
+	silent := w.now().Sub(f.grownAt)
+	old := w.now().Sub(changed) > w.config.RotateWait
+	finished := packed || !f.rotatedAt.IsZero() && (old || silent > w.config.RotateWait && w.now().Sub(f.rotatedAt) > w.config.RotateWait)
 	if w.once && !f.rotatedAt.IsZero() {
 		finished = true
 	}
@@ -211,9 +224,16 @@ func (w *follower) idle(ctx context.Context, s *series, f *file, changed time.Ti
 // finishFile emits the begun line of a file to which nothing will be added, and lets go
 // of the file if it is finished.
 func (w *follower) finishFile(ctx context.Context, s *series, f *file, finished bool) (bool, error) {
+	st, err := f.content.stat()
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", f.path, err)
+	}
 	rest, _, err := w.read(f)
 	if err != nil {
 		return errors.Is(err, errTruncated), nil // the next step finds the same and says so
+	}
+	if f.unsure && len(rest) > 0 {
+		return true, nil // it was written to just now, and is judged first
 	}
 	if bytes.IndexByte(rest, '\n') >= 0 {
 		f.looked = -1 // it has grown just now
@@ -227,7 +247,7 @@ func (w *follower) finishFile(ctx context.Context, s *series, f *file, finished 
 	}
 	f.ended = w.once
 	if finished {
-		f.done = true
+		f.done, f.checked = true, st
 		w.events.counts.finished.Add(1)
 		f.close()
 	}

@@ -3,7 +3,6 @@ package nginx
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -22,10 +21,10 @@ func (w *follower) scan(s *series, l *listing, matches map[string][]string) (*sc
 		if l.signature(s.base) == before {
 			break
 		}
-		l = newListing(w.excluded)
+		l = newListing(w.disk, w.excluded)
 	}
 	return &scan{
-		series: s, candidates: c, now: time.Now(), log: &w.events,
+		series: s, disk: w.disk, candidates: c, now: w.now(), log: &w.events,
 		taken:  func(k fileKey) bool { return w.taken(s, k) },
 		wanted: func(path string) bool { return slices.Contains(matches[s.base], path) },
 	}, nil
@@ -46,12 +45,12 @@ func (w *follower) taken(mine *series, k fileKey) bool {
 // rescan takes in new files, rotations and deletions. With Once there is nothing to
 // take in: the files are those of the start, and their descriptors are open.
 func (w *follower) rescan() error {
-	w.scanned = time.Now()
+	w.scanned = w.now()
 	if w.once {
 		return nil
 	}
 	matches := w.match()
-	l := newListing(w.excluded)
+	l := newListing(w.disk, w.excluded)
 	for _, s := range w.series {
 		if err := w.look(s, l, matches); err != nil {
 			return err
@@ -77,7 +76,7 @@ func (w *follower) look(s *series, l *listing, matches map[string][]string) erro
 		switch err := sc.update(); {
 		case errors.Is(err, errMoved) && try < 20:
 			time.Sleep(time.Millisecond) // a rename takes less
-			l = newListing(w.excluded)
+			l = newListing(w.disk, w.excluded)
 		case errors.Is(err, errMoved):
 			return nil // a folder in which files come and go all the time; the next scan goes on
 		case err != nil:
@@ -114,7 +113,7 @@ func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd
 		switch err := sc.begin(states, at, atEnd); {
 		case errors.Is(err, errMoved):
 			s.close()
-			l = newListing(w.excluded)
+			l = newListing(w.disk, w.excluded)
 			continue // it changes for a moment only: renames, one after the other
 		case err != nil:
 			s.close()
@@ -129,11 +128,11 @@ func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd
 // being read. It costs one call of the system a log, so it is asked often.
 func (w *follower) rotated() bool {
 	for _, s := range w.series {
-		info, err := os.Stat(s.base)
+		st, err := w.disk.stat(s.base)
 		if err != nil {
 			continue
 		}
-		key := keyOf(s.base, info)
+		key := st.key
 		if !slices.ContainsFunc(s.files, func(f *file) bool { return f.key == key }) {
 			if _, seen := s.seen[key]; !seen {
 				return true

@@ -23,6 +23,7 @@ func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	if i := slices.Index(matched, true); i >= 0 {
 		first = i
 	}
+	s.liveKnown = len(matched) > 0 && matched[len(matched)-1] && s.live() != nil
 	for i, c := range s.candidates {
 		switch {
 		case matched[i]:
@@ -40,18 +41,35 @@ func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	return nil
 }
 
-// match gives each state its file and reports which candidates were taken: first the
-// files with the states' keys, if their contents agree, then any with their contents,
-// which are copies, compressed perhaps.
+// claim is how a candidate is known to be the file of a state.
+type claim int
+
+const (
+	byKey      claim = iota // it has the state's key, and its contents agree
+	byContents              // it has the contents: a copy, compressed perhaps
+	byKeyAlone              // nothing was read of it, so there are no contents to compare
+)
+
+// matches reports whether the claim may be made, before the candidate is opened. By
+// the key alone a file goes last: the kernel may have given it to a copy of another.
+func (by claim) matches(st fileState, c candidate) bool {
+	if by == byKeyAlone {
+		return st.Offset == 0 && c.key == st.Key && !(st.Plain && isCompressed(c.path))
+	}
+	truncated := st.Key == fileKey{} // what it held can only be in a copy
+	return st.Offset > 0 && (c.key == st.Key) == (by == byKey) && !(truncated && c.live())
+}
+
+// match gives each state its file and reports which candidates were taken.
 func (s *scan) match(states []fileState) (matched []bool, err error) {
 	matched = make([]bool, len(s.candidates))
 	found := make([]bool, len(states))
-	for _, sameKey := range []bool{true, false} {
+	for _, by := range []claim{byKey, byContents, byKeyAlone} {
 		for n, st := range states {
 			if found[n] {
 				continue
 			}
-			i, c, err := s.find(st, sameKey, matched)
+			i, f, err := s.find(st, by, matched)
 			if err != nil {
 				return nil, err
 			}
@@ -59,9 +77,7 @@ func (s *scan) match(states []fileState) (matched []bool, err error) {
 				continue
 			}
 			found[n], matched[i] = true, true
-			if err := s.goOn(s.candidates[i], c, st); err != nil {
-				return nil, err
-			}
+			s.files = append(s.files, f)
 		}
 	}
 	for n, st := range states {
@@ -72,32 +88,46 @@ func (s *scan) match(states []fileState) (matched []bool, err error) {
 	return matched, nil
 }
 
-// find returns the newest candidate with what a state says. The content is open; the
-// caller owns it.
-func (s *scan) find(st fileState, sameKey bool, matched []bool) (int, content, error) {
+// find returns the newest candidate with what a state says, and the file to go on with.
+func (s *scan) find(st fileState, by claim, matched []bool) (int, *file, error) {
 	for i := len(s.candidates) - 1; i >= 0; i-- {
 		c := s.candidates[i]
-		truncated := st.Key == fileKey{} // what it held can only be in a copy
-		if matched[i] || (c.key == st.Key) != sameKey || !sameKey && (st.Offset == 0 || truncated && c.live()) {
+		if matched[i] || !by.matches(st, c) {
 			continue
 		}
-		opened, err := c.open()
+		f, err := s.goOn(c, st)
 		switch {
 		case errors.Is(err, errMoved):
 			return -1, nil, err
-		case err != nil && sameKey:
+		case err != nil && by != byContents && !isCompressed(c.path):
 			// Without it nothing tells whether it is the one; to take it for another would
 			// be to read it twice.
 			return -1, nil, err
-		case err != nil:
-			continue // add says so
+		case err == nil && f != nil:
+			return i, f, nil
 		}
-		if ok, err := st.holds(opened); err == nil && ok {
-			return i, opened, nil
-		}
-		_ = opened.Close()
 	}
 	return -1, nil, nil
+}
+
+// goOn follows the candidate from where the state says; nil if it is another file.
+func (s *scan) goOn(c candidate, st fileState) (*file, error) {
+	opened, err := c.open(s.disk)
+	if err != nil {
+		return nil, err // add says so if it stays
+	}
+	f := newFile(c.path, c.key, opened, s.now)
+	same, err := f.restore(st)
+	if err != nil || !same {
+		return nil, errors.Join(err, opened.Close())
+	}
+	f.unsure, f.late = st.Offset == 0 && !c.live(), st.Late
+	now, err := opened.stat()
+	if err == nil && st.Done && (opened.length(now) == st.Offset || unpacks(opened, st.Offset)) {
+		f.done, f.checked = true, now
+		f.close()
+	}
+	return f, nil
 }
 
 // lost notes that a file of the state is gone. A finished one may be; it is kept in
@@ -109,31 +139,11 @@ func (s *scan) lost(st fileState) {
 	if st.ID == "" {
 		return // nothing was emitted of it
 	}
-	st.Done, st.Key = true, fileKey{}
+	live := s.live()
 	f := newFile(s.base, fileKey{}, nil, s.now)
+	f.truncated = st.Key == fileKey{} || live != nil && live.key == st.Key
+	st.Done, st.Key = true, fileKey{}
 	f.id, f.generation, f.offset = st.ID, st.Generation, st.Offset
 	f.done, f.rotatedAt, f.frozen = true, s.now, &st
 	s.files = append(s.files, f)
-}
-
-// goOn follows the candidate from where the state says.
-func (s *scan) goOn(c candidate, opened content, st fileState) error {
-	f := newFile(c.path, c.key, opened, s.now)
-	if err := f.restore(st); err != nil {
-		return errors.Join(err, opened.Close())
-	}
-	if size, _, err := opened.stat(); st.Done && err == nil && (size == st.Offset || size < 0 && sizeMatches(c.path, st.Offset)) {
-		f.done = true
-		f.checked = c
-		f.close()
-	}
-	s.files = append(s.files, f)
-	return nil
-}
-
-// sizeMatches reports whether a compressed file unpacks to this many bytes, as far
-// as it says itself.
-func sizeMatches(path string, size int64) bool {
-	packed, err := packedSize(path)
-	return err == nil && packed == uint32(size)
 }

@@ -3,7 +3,6 @@ package nginx
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,12 +36,10 @@ func baseOf(path string) string {
 
 // candidate is a file of a log as it lies in its folder.
 type candidate struct {
-	path    string
-	key     fileKey
-	size    int64
-	changed time.Time
-	number  string // of the rotation, without leading zeros; empty where there is none
-	date    string // of the rotation, digits only
+	path string
+	status
+	number string // of the rotation, without leading zeros; empty where there is none
+	date   string // of the rotation, digits only
 }
 
 // signature changes when files of the log's folder are made, renamed or removed.
@@ -53,23 +50,24 @@ type signature struct {
 
 func (l *listing) signature(base string) signature {
 	var sig signature
-	if info, err := os.Stat(filepath.Dir(base)); err == nil {
-		sig.folder = info.ModTime()
+	if st, err := l.disk.stat(filepath.Dir(base)); err == nil {
+		sig.folder = st.changed
 	}
-	if info, err := os.Stat(base); err == nil {
-		sig.live = keyOf(base, info)
+	if st, err := l.disk.stat(base); err == nil {
+		sig.live = st.key
 	}
 	return sig
 }
 
 // listing is what the folders of the logs hold, read once for all logs of a scan.
 type listing struct {
+	disk  disk
 	skip  func(path string) bool
 	names map[string]map[string][]string // of a folder: the names by the log that they belong to
 }
 
-func newListing(skip func(path string) bool) *listing {
-	return &listing{skip: skip, names: map[string]map[string][]string{}}
+func newListing(d disk, skip func(path string) bool) *listing {
+	return &listing{disk: d, skip: skip, names: map[string]map[string][]string{}}
 }
 
 // candidates returns the files of a log, the oldest first. A compressed file whose
@@ -86,17 +84,17 @@ func (l *listing) candidates(base string) ([]candidate, error) {
 		if isCompressed(path) && slices.Contains(byBase[base], strings.TrimSuffix(name, ".gz")) {
 			continue
 		}
-		info, err := os.Stat(path) // through links
+		st, err := l.disk.stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // rotated away since
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !info.Mode().IsRegular() {
+		if !st.regular {
 			continue
 		}
-		c := candidate{path: path, key: keyOf(path, info), size: info.Size(), changed: info.ModTime()}
+		c := candidate{path: path, status: st}
 		c.number, c.date = rotationOf(path, base)
 		found = append(found, c)
 	}
@@ -119,7 +117,7 @@ func (l *listing) folder(dir string) (map[string][]string, error) {
 	if byBase, ok := l.names[dir]; ok {
 		return byBase, nil
 	}
-	entries, err := os.ReadDir(filepath.Clean(dir))
+	names, err := l.disk.list(filepath.Clean(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -127,10 +125,10 @@ func (l *listing) folder(dir string) (map[string][]string, error) {
 		return nil, err
 	}
 	byBase := map[string][]string{}
-	for _, e := range entries {
-		if path := dir + e.Name(); !l.skip(path) {
+	for _, name := range names {
+		if path := dir + name; !l.skip(path) {
 			base := baseOf(path)
-			byBase[base] = append(byBase[base], e.Name())
+			byBase[base] = append(byBase[base], name)
 		}
 	}
 	l.names[dir] = byBase

@@ -2,8 +2,8 @@ package nginx
 
 import (
 	"errors"
-	"io"
 	"io/fs"
+	"slices"
 	"time"
 )
 
@@ -23,6 +23,7 @@ type series struct {
 type passed struct {
 	candidate
 	head fingerprint
+	copy bool      // a copy of a file that is read; if it grows it is looked at anew
 	gone time.Time // when it was first not there; zero while it is
 }
 
@@ -34,15 +35,20 @@ const goneAfter = time.Minute
 var errMoved = errors.New("the folder has changed while it was read")
 
 // open opens a candidate, if it still is the file that it was.
-func (c candidate) open() (content, error) {
-	opened, key, err := openContent(c.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+func (c candidate) open(d disk) (content, error) {
+	opened, err := openContent(d, c.path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errMoved
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
-	case key != c.key:
-		return nil, errors.Join(errMoved, opened.Close())
+	}
+	st, err := opened.stat()
+	if err == nil && st.key != c.key {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
 	}
 	return opened, nil
 }
@@ -50,17 +56,29 @@ func (c candidate) open() (content, error) {
 // scan is one look at a series' folder.
 type scan struct {
 	*series
+	disk       disk
 	candidates []candidate
+	liveKnown  bool // the log's own file is no new one, so no other was renamed from it
 	now        time.Time
 	log        *events
 	taken      func(fileKey) bool // whether another series reads the file
 	wanted     func(path string) bool
 }
 
+// live returns the file that has the log's own name, nil if there is none.
+func (s *scan) live() *candidate {
+	if n := len(s.candidates); n > 0 && s.candidates[n-1].live() {
+		return &s.candidates[n-1]
+	}
+	return nil
+}
+
 // update takes in what has changed since the last scan. It goes from the oldest file
 // to the newest and stops with errMoved where the folder changes meanwhile, so that no
 // file is begun before an older one.
 func (s *scan) update() error {
+	live := s.live()
+	s.liveKnown = live != nil && slices.ContainsFunc(s.files, func(f *file) bool { return f.key == live.key })
 	for _, c := range s.candidates {
 		known, err := s.known(c)
 		if err != nil {
@@ -69,15 +87,8 @@ func (s *scan) update() error {
 		if known {
 			continue
 		}
-		switch v, err := s.copied(c); {
-		case errors.Is(err, errMoved):
+		if err := s.add(c, false); err != nil {
 			return err
-		case err != nil:
-			s.problem(c.path, err)
-		case v == isNew:
-			if err := s.add(c, false); err != nil {
-				return err
-			}
 		}
 	}
 	s.settle()
@@ -92,7 +103,7 @@ func (s *scan) known(c candidate) (bool, error) {
 		case !f.done: // its descriptor is open, so nobody else can have the key
 			f.path = c.path
 			return true, nil
-		case f.checked.size == c.size && f.checked.changed.Equal(c.changed):
+		case f.checked.same(c.status):
 			f.path = c.path
 			return true, nil
 		default:
@@ -105,7 +116,11 @@ func (s *scan) known(c candidate) (bool, error) {
 // again looks at a finished file that has changed: it has grown, or the kernel gave
 // its key to another file.
 func (s *scan) again(f *file, c candidate) (bool, error) {
-	opened, err := c.open()
+	if f.offset == 0 { // it was empty, so nothing tells whether this is it
+		s.remove(f)
+		return false, nil
+	}
+	opened, err := c.open(s.disk)
 	if errors.Is(err, errMoved) {
 		return false, err
 	}
@@ -113,24 +128,21 @@ func (s *scan) again(f *file, c candidate) (bool, error) {
 		return true, nil // next time
 	}
 	same, err := f.state().holds(opened)
+	if err != nil && !isCompressed(c.path) {
+		s.problem(c.path, err)
+		return true, opened.Close()
+	}
 	if err != nil || !same {
 		f.key = fileKey{}
-		return false, errors.Join(ignoreEnd(err), opened.Close())
+		return false, opened.Close()
 	}
-	f.checked, f.path = c, c.path
-	if size, _, err := opened.stat(); err != nil || size <= f.offset {
+	st, err := opened.stat()
+	if err != nil || opened.length(st) <= f.offset {
+		f.checked, f.path = c.status, c.path
 		return true, errors.Join(err, opened.Close())
 	}
-	f.content, f.done, f.rotatedAt, f.grownAt, s.changed = opened, false, time.Time{}, s.now, true
+	f.path, f.content, f.done, f.rotatedAt, f.grownAt, s.changed = c.path, opened, false, time.Time{}, s.now, true
 	return true, nil
-}
-
-// ignoreEnd drops the errors of a file that ends too early.
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return err
 }
 
 // add takes a file into the series.
@@ -139,7 +151,7 @@ func (s *scan) add(c candidate, atEnd bool) error {
 		s.pass(c)
 		return nil
 	}
-	opened, err := c.open()
+	opened, err := c.open(s.disk)
 	if errors.Is(err, errMoved) {
 		return err
 	}
@@ -147,6 +159,7 @@ func (s *scan) add(c candidate, atEnd bool) error {
 		return nil // it is tried again at each scan
 	}
 	f := newFile(c.path, c.key, opened, s.now)
+	f.unsure, f.late = !c.live(), s.liveKnown
 	if atEnd {
 		if err := f.skipToEnd(s.base, s.generation); err != nil {
 			return errors.Join(err, opened.Close())
@@ -181,6 +194,11 @@ func (s *series) generation(id string) int {
 		}
 	}
 	return highest
+}
+
+// remove takes a file out of the series. Its content is the caller's.
+func (s *series) remove(f *file) {
+	s.files = slices.DeleteFunc(s.files, func(g *file) bool { return g == f })
 }
 
 func (s *series) close() {

@@ -26,6 +26,8 @@ func (s *scan) settle() {
 	}
 	slices.SortStableFunc(s.files, func(a, b *file) int { return rank(a) - rank(b) })
 	for _, f := range s.files {
+		_, there := place[f.key]
+		s.goneLong(there, &f.gone)
 		if rank(f) == len(s.candidates)-1 && len(s.candidates) > 0 {
 			f.rotatedAt = time.Time{}
 		} else if f.rotatedAt.IsZero() {

@@ -33,6 +33,10 @@ type fileState struct {
 	Done       bool        `json:"done,omitempty"`
 	// Unended says that the record before Offset was emitted without its line break.
 	Unended bool `json:"unended,omitempty"`
+	// Plain says of a file of which nothing was read that it is not compressed.
+	Plain bool `json:"plain,omitempty"`
+	// Late says of a file that may be a copy that the log was there when it appeared.
+	Late bool `json:"late,omitempty"`
 	// Piece is how many pieces of a long line stand before Offset.
 	Piece int `json:"piece,omitempty"`
 }
