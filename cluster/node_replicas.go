@@ -80,9 +80,6 @@ func (n *Node) tendReplicas(told notices) {
 	all.Wait()
 }
 
-// copyName is under which the node's file knows the journal.
-func (h *journalHandle) copyName() string { return datadir.CopyName(h.stream, h.number) }
-
 // tendReplica makes one journal here what the metadata wants it to be.
 func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 	s := l.stream
@@ -189,30 +186,4 @@ func lookAfter(h *journalHandle, g *raftgroup.Group) error {
 	default: // where it has ended for good Health tells of it
 	}
 	return nil
-}
-
-// start opens the journal's group unless it is open.
-func (h *journalHandle) start(open func() (*raftgroup.Group, error)) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed || h.group != nil {
-		return nil
-	}
-	g, err := open()
-	if err == nil {
-		h.group = g
-	}
-	return err
-}
-
-// end closes the journal's group; it can be started again.
-func (h *journalHandle) end() error {
-	h.mu.Lock()
-	g := h.group
-	h.group = nil
-	h.mu.Unlock()
-	if g == nil {
-		return nil
-	}
-	return g.Close()
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
-	"github.com/daybook-data/daybook/storage"
 )
 
 // JoinTransaction takes partitions and groups into a producer's transaction, and returns its state. The errors are
@@ -20,9 +19,40 @@ func (n *Node) JoinTransaction(ctx context.Context, j metadata.TxnJoin) (*metada
 	return v.(*metadata.Transaction), nil
 }
 
-// AppendTxn is Append of a batch of a transaction, which had the partition in it when it was at revision. If the
-// transaction's marker is there before the batch, the batch is refused with storage.ErrTxnState: so none is ever left
-// behind, open for good, whoever leads the partition and however late the batch comes.
-func (p *Partition) AppendTxn(ctx context.Context, batch []byte, revision int64, done func(Appended)) error {
-	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch, Began: int32(revision)}, done)
+// PutTransaction replaces the state of a transactional id. It returns
+// ErrConflict if the state is not any more the one that t was made from.
+func (n *Node) PutTransaction(ctx context.Context, t metadata.Transaction) (*metadata.Transaction, error) {
+	t.UpdatedMillis = time.Now().UnixMilli()
+	v, err := n.proposer.propose(ctx, metadata.Command{PutTransaction: &metadata.PutTransaction{Transaction: t, From: t.Revision}})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*metadata.Transaction), nil
+}
+
+// ForgetTransaction drops a transactional id. It returns ErrConflict if its state
+// is not any more the one given, and ErrTransactionState if it has something
+// open.
+func (n *Node) ForgetTransaction(ctx context.Context, t *metadata.Transaction) error {
+	_, err := n.proposer.propose(ctx, metadata.Command{ForgetTransaction: &metadata.ForgetTransaction{ID: t.ID, From: t.Revision}})
+	return err
+}
+
+// PendingOffsets are offsets that take effect with a transaction.
+type PendingOffsets struct {
+	TransactionalID string
+	ProducerID      int64
+	Epoch           int16
+	Group           string
+	Offsets         []metadata.GroupOffset
+	// Coordinator is the epoch of the coordinator that has judged them, as for CommitOffsetsAs.
+	Coordinator uint64
+}
+
+// PendTxnOffsets adds offsets to an open transaction that has named the group. Under another coordinator's epoch it
+// returns ErrNotCoordinator.
+func (n *Node) PendTxnOffsets(ctx context.Context, p PendingOffsets) error {
+	c := metadata.PendTxnOffsets(p)
+	_, err := n.proposer.propose(ctx, metadata.Command{PendTxnOffsets: &c})
+	return err
 }
