@@ -92,8 +92,8 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 // stepDownIfLeaving hands the metadata over where this node is being taken out, or was: a leader does not take itself out
 // of the group.
 func (n *Node) stepDownIfLeaving() {
-	if m, ok := n.meta.Member(n.id); (!ok || m.Leaving) && n.heirs() > 0 && len(n.meta.Members()) > 0 {
-		_ = n.metaGroup.TransferTo("") // tried again in the next round
+	if m, ok := n.meta.Member(n.id); (!ok || m.Leaving) && n.hasHeir() && len(n.meta.Members()) > 0 {
+		_ = n.metaGroup.HandOver(n.isHeir) // tried again in the next round
 	}
 }
 

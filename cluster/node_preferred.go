@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
@@ -58,8 +62,8 @@ func (n *Node) HandOver(ctx context.Context) {
 	n.tellAll(ctx, n.ownLeads(0))
 	for {
 		left := n.handOverJournals(ctx)
-		if _, leads := n.Coordinator(); leads && n.heirs() > 0 {
-			_ = n.metaGroup.TransferTo("") // tried again below
+		if _, leads := n.Coordinator(); leads && n.hasHeir() {
+			_ = n.metaGroup.HandOver(n.isHeir) // tried again below
 			_, leads = n.Coordinator()
 			if leads {
 				left++
@@ -71,14 +75,14 @@ func (n *Node) HandOver(ctx context.Context) {
 	}
 }
 
-// heirs is how many other nodes are up that can lead the metadata. Of two nodes only one votes there: it has none.
-func (n *Node) heirs() (up int) {
-	for _, id := range n.metaVoters() {
-		if id != n.id && n.Up(id) {
-			up++
-		}
-	}
-	return up
+// hasHeir says whether there is another node that can lead the metadata. Of two nodes only one votes there: it has none.
+func (n *Node) hasHeir() bool { return slices.ContainsFunc(n.metaGroup.Servers(), n.isHeir) }
+
+// isHeir says whether a voter of the metadata is another node that is up, and stays.
+func (n *Node) isHeir(s raft.Server) bool {
+	id := metadata.NodeAt(s.Address)
+	m, ok := n.meta.Member(id)
+	return s.Suffrage == raft.Voter && id != n.id && ok && !m.Leaving && n.Up(id) && !n.leads.isClosing(id)
 }
 
 // handOverJournals tries once for each journal, and returns how many are left that somebody could take.

@@ -173,7 +173,7 @@ func (g *Group) mend(ctx context.Context, d *storage.DamageError) {
 		g.care.figures.Damaged.Add(1)
 		g.o.Logger.Error("bytes on the disk are not what was written: they are not served, and mended from another copy", "damage", d.Error())
 		if g.alone == nil && g.raft.State() == raft.Leader {
-			if err := g.TransferTo(""); err != nil {
+			if err := g.HandOver(nil); err != nil {
 				g.o.Logger.Warn("the lead of a journal with a damaged copy could not be handed over", "dir", g.o.Dir, "error", err)
 			}
 		}

@@ -1,14 +1,13 @@
 package raftgroup
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// Servers are the members, as far as this one knows.
+// Servers are the members, as far as this one knows. They are raft's own: nobody may change the slice.
 func (m *member) Servers() []raft.Server {
 	r := m.started.Load()
 	if r == nil {
@@ -25,15 +24,6 @@ func (m *member) AddVoter(id, address string, timeout time.Duration) error {
 // AddNonvoter adds a member that gets the log and has no vote. A voter stays one. Only the leader can.
 func (m *member) AddNonvoter(id, address string, timeout time.Duration) error {
 	return appendErr(m.await(m.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
-}
-
-// TransferTo hands the lead to a voter once it has the whole log, and returns when it was told to stand; "" is the
-// voter that has most. Appends are refused with ErrNotLeader meanwhile. Only the leader can.
-func (m *member) TransferTo(id string) error {
-	if id == "" {
-		return appendErr(m.await(m.raft.LeadershipTransfer()))
-	}
-	return appendErr(m.await(m.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))))
 }
 
 // DemoteVoter takes a member's vote. Only the leader can.
@@ -75,23 +65,6 @@ func (m *member) Acked(id raft.ServerID) (entry uint64, ok bool) {
 		return 0, false
 	}
 	return g.Acked(id)
-}
-
-// HandTo hands the lead to a member that votes and has nearly everything. Raft would tell any other to stand too, which
-// ends this leader's term and gives no other.
-func (m *member) HandTo(id raft.ServerID, address raft.ServerAddress) error {
-	if !m.HasVoter(id) || !m.Near(id) {
-		return fmt.Errorf("the copy of node %s has no vote yet, or not all of the journal", address)
-	}
-	term, last := m.raft.CurrentTerm(), m.raft.LastIndex()
-	if has, _ := m.Acked(id); !m.handed.may(id, term, has) {
-		return fmt.Errorf("the copy of node %s has not got on since the lead was to be handed to it before", address)
-	}
-	err := m.await(m.raft.LeadershipTransferToServer(id, address))
-	if err != nil {
-		m.handed.failed(id, term, last)
-	}
-	return appendErr(err)
 }
 
 // Settled says whether the group's members are those of a committed entry.

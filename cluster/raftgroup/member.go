@@ -207,18 +207,17 @@ func (m *member) fail() {
 	}
 	m.setErr(err)
 	if m.alone == nil && m.raft.State() == raft.Leader {
-		m.handOver()
+		m.bequeath()
 	}
 	m.shutdown()
 }
 
-// handOver hands the lead over, if raft can still do that: where it was its main goroutine that met the error, nothing
+// bequeath hands the lead over, if raft can still do that: where it was its main goroutine that met the error, nothing
 // that it is asked is ever answered. At worst the others elect a leader when they miss this one.
-func (m *member) handOver() {
+func (m *member) bequeath() {
 	handed := make(chan struct{})
-	f := m.raft.LeadershipTransfer()
-	go func() { // ends with the answer; left behind, with nothing to do, if none comes
-		_ = f.Error()
+	go func() { // ends with the answer, or the member
+		_ = m.HandOver(nil)
 		close(handed)
 	}()
 	select {

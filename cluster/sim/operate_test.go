@@ -5,6 +5,8 @@ import (
 	"math/rand"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -16,7 +18,8 @@ type administered interface {
 	AddNonvoter(id, address string, timeout time.Duration) error
 	AddVoter(id, address string, timeout time.Duration) error
 	RemoveMember(id string, timeout time.Duration) error
-	TransferTo(id string) error
+	HandTo(id raft.ServerID, address raft.ServerAddress) error
+	HandOver(may func(raft.Server) bool) error
 	Journal() *storage.Journal
 }
 
@@ -68,8 +71,12 @@ func (w *world) strikeGroup(k kind, m *machine, rng *rand.Rand) {
 	case transferLead:
 		for _, name := range w.s.names() {
 			if from, g := w.leader(name); g != nil {
-				to := pick(rng, "", m.id)
-				w.clients.Go(func() { w.logf("%s hands the %s to %q: %v", from.id, name, to, g.TransferTo(to)) })
+				if rng.Intn(2) == 0 {
+					w.clients.Go(func() { w.logf("%s hands the %s over: %v", from.id, name, g.HandOver(nil)) })
+					continue
+				}
+				id, address := raft.ServerID(m.serverID()), raft.ServerAddress(m.id)
+				w.clients.Go(func() { w.logf("%s hands the %s to %q: %v", from.id, name, id, g.HandTo(id, address)) })
 			}
 		}
 	case takeSnapshot:

@@ -11,6 +11,7 @@ import (
 // that is what the real transport does, for the reasons told there.
 type pipeline struct {
 	w      *wire
+	id     raft.ServerID
 	target raft.ServerAddress
 	done   chan raft.AppendFuture
 	end    chan struct{}
@@ -24,8 +25,8 @@ type pipeline struct {
 var _ raft.AppendPipeline = (*pipeline)(nil)
 
 // AppendEntriesPipeline implements raft.Transport.
-func (w *wire) AppendEntriesPipeline(_ raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	return &pipeline{w: w, target: target, done: make(chan raft.AppendFuture, 4*wireQueue+1), end: make(chan struct{}), places: make(chan struct{}, wireQueue)}, nil
+func (w *wire) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	return &pipeline{w: w, id: id, target: target, done: make(chan raft.AppendFuture, 4*wireQueue+1), end: make(chan struct{}), places: make(chan struct{}, wireQueue)}, nil
 }
 
 // future is an append of a pipeline.
@@ -88,6 +89,7 @@ func (p *pipeline) await(f *future, answers <-chan raft.RPCResponse) {
 			return
 		}
 		*f.resp = *r.Response.(*raft.AppendEntriesResponse)
+		p.w.note(p.id, f.args, f.resp)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.closed && p.err == nil {

@@ -53,8 +53,9 @@ type wire struct {
 	instance  uint64
 	term      atomic.Uint64 // the highest that raft has answered with
 
-	mu   sync.Mutex // guards with
-	with int        // requests that raft has and has not answered
+	mu    sync.Mutex               // guards all below
+	with  int                      // requests that raft has and has not answered
+	acked map[raft.ServerID]uint64 // the last entry that each member acknowledged
 }
 
 var (
@@ -65,7 +66,7 @@ var (
 
 // wire gives the process the transport of a group.
 func (n *network) wire(h *host, group string) *wire {
-	w := &wire{n: n, h: h, group: group, rpcs: make(chan raft.RPC, wireQueue), end: make(chan struct{}), instance: n.instances.Add(1)}
+	w := &wire{n: n, h: h, group: group, rpcs: make(chan raft.RPC, wireQueue), end: make(chan struct{}), instance: n.instances.Add(1), acked: map[raft.ServerID]uint64{}}
 	h.mu.Lock()
 	h.wires[group] = w
 	h.mu.Unlock()
@@ -161,6 +162,23 @@ func (w *wire) mayVote(index, term uint64) bool {
 	}
 	e := w.elector.Load()
 	return e == nil || e.MayVote(index, term)
+}
+
+// Acked is called by the group: how far it knows a member to have what this one has.
+func (w *wire) Acked(id raft.ServerID) (uint64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.acked[id]
+	return at, ok
+}
+
+// note keeps what a member answered to an append.
+func (w *wire) note(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	if resp.Success && !isHeartbeat(args) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.acked[id] = args.PrevLogEntry + uint64(len(args.Entries))
+	}
 }
 
 // askStanding is the question what a member has.
@@ -408,7 +426,7 @@ func (w *wire) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args 
 }
 
 // AppendEntries implements raft.Transport.
-func (w *wire) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (w *wire) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	m, err := w.pack(args)
 	if err != nil {
 		return err
@@ -416,6 +434,7 @@ func (w *wire) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *r
 	r, err := w.ask(target, m, true)
 	if err == nil {
 		*resp = *r.(*raft.AppendEntriesResponse)
+		w.note(id, args, resp)
 	}
 	return err
 }
