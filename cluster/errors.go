@@ -37,7 +37,7 @@ func wireErrors() metadata.ErrorCodes {
 	codes := metadata.Refusals()
 	maps.Copy(codes, metadata.ErrorCodes{
 		"read-only": ErrReadOnly, "closed": ErrClosed, "not-leader": ErrNotLeader, "unknown-outcome": ErrUnknownOutcome,
-		"observer": ErrObserver, "disk-full": storage.ErrDiskFull, "batch-state": storage.ErrTxnState,
+		"observer": ErrObserver, "disk-full": storage.ErrDiskFull, "no-files": storage.ErrNoFiles, "batch-state": storage.ErrTxnState,
 	})
 	return codes
 }

@@ -43,7 +43,7 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 	}
 	for {
 		v, err := n.applyOnce(data)
-		if err == nil || errors.Is(err, storage.ErrDiskFull) {
+		if err == nil || storage.Refused(err) {
 			return v, err
 		}
 		if ended := n.metaEnded(); ended != nil {

@@ -300,9 +300,9 @@ func (p *puller) unstored(j *storage.Journal, from *link, err error) error {
 	case errors.Is(err, storage.ErrDamagedFrame):
 		p.refused(from, &mirror.Answer{Status: mirror.Failed, Body: []byte(err.Error())})
 		return nil
-	case errors.Is(err, storage.ErrDiskFull):
+	case storage.Refused(err):
 		if p.told.fresh("full", "it is") { // the text has numbers that change
-			p.o.logger.Error("the disk is full: copying waits", "dir", j.Dir(), "error", err)
+			p.o.logger.Error("there is no room: copying waits", "dir", j.Dir(), "error", err)
 		}
 		pause(p.ctx, roundEvery)
 		return nil

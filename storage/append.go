@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/hashicorp/raft"
@@ -58,7 +57,7 @@ func (j *Journal) StoreLog(log *raft.Log) error { return j.StoreLogs([]*raft.Log
 
 // StoreLogs implements raft.LogStore. On the leader the entries are proposals made by Propose, and here their batches
 // get their offsets; on a follower each brings its frame in Extensions, which is checked and stored as it is. Any error
-// but ErrDiskFull and ErrDamagedFrame makes the journal read-only.
+// but those of [Refused] and ErrDamagedFrame makes the journal read-only.
 //
 // Guarantees 1 and 2: what returns from here is stable (durable) and in its final order.
 func (j *Journal) StoreLogs(logs []*raft.Log) error {
@@ -74,12 +73,16 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 		return err // nothing was done yet
 	}
 	if err := j.makeRoom(logs); err != nil {
-		if j.justCut || !errors.Is(err, ErrDiskFull) { // after a cut raft 1.8.0 would go on with the last index from before
+		if j.justCut || !Refused(err) { // after a cut raft 1.8.0 would go on with the last index from before
 			return j.fail(err)
 		}
 		return err // nothing was done yet
 	}
+	at := j.tail.pos
 	if err := j.storeLogs(logs); err != nil {
+		if Refused(err) && !j.justCut && j.tail.pos == at {
+			return err // the next segment was not begun, and nothing was built for it
+		}
 		return j.fail(err)
 	}
 	j.justCut = false

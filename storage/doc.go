@@ -14,7 +14,7 @@
 //     beyond the point known to be durable; a whole frame that does not link to the one before it stops the journal.
 //   - After a write or sync failed, the journal is read-only for the process: what the disk then holds is not known.
 //   - A sync that does not return holds up who waits for it, and no reader.
-//   - Without space an append is refused with [ErrDiskFull] before anything of it was done, and the next one that
+//   - Without space an append is refused with [ErrDiskFull], without descriptors with [ErrNoFiles], before anything of it was done; the next one that
 //     finds space succeeds.
 //   - Everything but the segments and the start file is a cache: deleted or garbled, the answers stay the same.
 //

@@ -3,12 +3,16 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Errors that callers tell apart with errors.Is.
 var (
 	// ErrDiskFull refuses an append before anything of it was done; it succeeds again once there is space.
 	ErrDiskFull = errors.New("no space left for the journal: free disk space or lower the retention; appends resume by themselves")
+	// ErrNoFiles refuses an append before anything of it was done, as the file it would go to cannot be opened; it succeeds
+	// again once there are descriptors.
+	ErrNoFiles = errors.New("too many files are open to begin another one of the journal: raise the limit of open files (ulimit -n, LimitNOFILE) or close connections; appends resume by themselves")
 	// ErrBatchTooLarge refuses a batch above MaxBatchBytes.
 	ErrBatchTooLarge = errors.New("record batch is larger than 12 MiB")
 	// ErrCorruptBatch says that a batch's checksum or length does not fit its bytes.
@@ -20,6 +24,21 @@ var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("journal is closed")
 )
+
+// Refused says whether an error is one of those that refuse an append before anything of it was done, and go away when there
+// is room again: ErrDiskFull and ErrNoFiles.
+func Refused(err error) bool { return errors.Is(err, ErrDiskFull) || errors.Is(err, ErrNoFiles) }
+
+// refusal makes what a system says of a full disk, or of too many open files, the error that refuses an append.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("%w (%w)", ErrDiskFull, err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("%w (%w)", ErrNoFiles, err)
+	}
+	return err
+}
 
 // A SequenceError refuses a batch of an idempotent producer that is neither the next one nor one of its last five.
 type SequenceError struct {

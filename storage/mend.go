@@ -113,7 +113,7 @@ func (m *mending) run() (err error) {
 	if err != nil {
 		_ = m.file.Close() // it is given up
 	}
-	return diskFull(err)
+	return refusal(err)
 }
 
 // write writes the frames, good ones from the damaged file and the others from the other copy, and checks all of them.

@@ -120,7 +120,7 @@ func (m *closedMending) attempt(from, to int64) (err error) {
 	}
 	if err != nil {
 		_ = m.fsys.Remove(path) // the next start removes it if this does not
-		return diskFull(err)
+		return refusal(err)
 	}
 	return m.fsys.SyncDir(m.dir)
 }

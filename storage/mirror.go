@@ -154,8 +154,8 @@ func LastOf(frames []byte) (last uint64) {
 }
 
 // StoreReceived stores frames that FramesAfter gave on another replica, as they are, in a log that raft does not write. The
-// memory is the caller's again when it returns. ErrDamagedFrame, ErrDiskFull and a *DivergedError say that nothing was
-// done; every other error makes the journal read-only.
+// memory is the caller's again when it returns. ErrDamagedFrame, those of [Refused] and a *DivergedError say that
+// nothing was done; every other error makes the journal read-only.
 func (j *Journal) StoreReceived(frames []byte) error {
 	end := j.End()
 	logs, err := j.Received(frames, end.Index+1)

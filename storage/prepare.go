@@ -114,7 +114,7 @@ func (j *Journal) prepare() {
 		}
 		if err != nil {
 			s.prep.paused = true // until the next segment
-			if !errors.Is(err, ErrDiskFull) {
+			if !Refused(err) {
 				j.o.Logger.Warn("blocks could not be written ahead; appends do without", "dir", j.dir, "error", err)
 			}
 		}
@@ -172,7 +172,7 @@ func (j *Journal) prepareSpare() error {
 	}
 	s.mu.Unlock()
 	defer s.mu.Lock()
-	err = diskFull(f.Allocate(0, size))
+	err = refusal(f.Allocate(0, size))
 	for at := int64(0); j.o.Mode == Durable && at < size && err == nil && j.Err() == nil && !j.isClosing(); at += prepareStep {
 		start := time.Now()
 		if err = writeZeroes(f, at, min(at+prepareStep, size)); err == nil {
@@ -204,7 +204,7 @@ func (j *Journal) rest(d time.Duration) {
 // writeZeroes writes and syncs a range.
 func writeZeroes(f vfs.File, from, to int64) error {
 	if _, err := f.WriteAt(make([]byte, to-from), from); err != nil {
-		return diskFull(err)
+		return refusal(err)
 	}
 	return f.Sync()
 }

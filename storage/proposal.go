@@ -69,7 +69,7 @@ type proposals struct {
 }
 
 // Propose takes disk space for checked batches and returns the data of the raft entry that stands for them. It fails with
-// ErrDiskFull if there is none; then nothing happened. The proposal must be given up by Withdraw when raft has answered.
+// ErrDiskFull or ErrNoFiles if there is none; then nothing happened. The proposal must be given up by Withdraw when raft has answered.
 func (j *Journal) Propose(p *Proposal) (data []byte, err error) {
 	p.bytes = 0
 	for _, b := range p.Batches {

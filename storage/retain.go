@@ -53,7 +53,9 @@ func (j *Journal) Retain() (removed int, err error) {
 	if err := j.writable(); err != nil {
 		return 0, err
 	}
-	if err := j.rollExpired(); err != nil {
+	if err := j.rollExpired(); Refused(err) {
+		return 0, err
+	} else if err != nil {
 		return 0, j.fail(err)
 	}
 	n := j.expired()

@@ -10,7 +10,7 @@ import (
 )
 
 // roll seals the current segment and starts the next one, with room for a frame of n bytes. Nothing may be built that
-// is not written.
+// is not written. An error of [Refused] says that all is as it was.
 func (j *Journal) roll(n int64) error {
 	seg := j.current()
 	if len(seg.entries) == 0 { // it would get the same name again
@@ -66,7 +66,7 @@ func (j *Journal) nextSegment(position uint64, n int64) (*segment, int64, error)
 	}
 	path := filepath.Join(j.dir, segName(position))
 	if err := j.fsys.Rename(s.spareAt, path); err != nil {
-		return nil, 0, fmt.Errorf("starting segment %s: %w", path, err)
+		return nil, 0, fmt.Errorf("starting segment %s: %w", path, refusal(err))
 	}
 	if err := j.fsys.SyncDir(j.dir); err != nil {
 		return nil, 0, fmt.Errorf("starting segment %s: %w", path, err)

@@ -2,13 +2,11 @@ package storage
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -82,8 +80,8 @@ func frameBytes(n int, bytes int64) int64 {
 	return int64(aligned(frameHeaderBytes + n*dirEntryBytes + int(bytes)))
 }
 
-// Reserve takes disk space for n bytes of frames to come. It fails with ErrDiskFull if there is none; then nothing
-// happened. Unreserve gives it back when they are stored or given up.
+// Reserve takes disk space for n bytes of frames to come. It fails with ErrDiskFull or ErrNoFiles if there is none;
+// then nothing happened. Unreserve gives it back when they are stored or given up.
 func (j *Journal) Reserve(n int64) error {
 	if err := j.writable(); err != nil {
 		return err
@@ -93,7 +91,7 @@ func (j *Journal) Reserve(n int64) error {
 	}
 	j.space.mu.Lock()
 	defer j.space.mu.Unlock()
-	if err := j.ensure(n); errors.Is(err, ErrDiskFull) {
+	if err := j.ensure(n); Refused(err) {
 		return err
 	} else if err != nil {
 		return j.fail(err)
@@ -160,37 +158,29 @@ func step(alloc int64) int64 { return min(max(alloc, minStep), maxStep) }
 
 // allocate makes f's blocks up to the size to real.
 func (j *Journal) allocate(f vfs.File, from, to int64) error {
-	return diskFull(f.Allocate(from, to-from))
-}
-
-// diskFull makes what a system says of a full disk ErrDiskFull.
-func diskFull(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		return fmt.Errorf("%w (%w)", ErrDiskFull, err)
-	}
-	return err
+	return refusal(f.Allocate(from, to-from))
 }
 
 // makeSpare opens the file of the next segment: one of a removed segment, or a new one.
 func (j *Journal) makeSpare() error {
 	s := &j.space
-	path := ""
+	path, rest := "", s.old
 	if n := len(s.old); n > 0 {
 		slices.SortStableFunc(s.old, func(a, b spareFile) int { return cmp.Compare(a.size, b.size) })
-		path, s.old = s.old[n-1].path, s.old[:n-1]
+		path, rest = s.old[n-1].path, s.old[:n-1]
 	} else {
 		path = j.spareName()
 	}
 	f, err := j.fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
+		return fmt.Errorf("opening %s: %w", path, refusal(err))
 	}
 	size, err := f.Size()
 	if err != nil {
 		_ = f.Close() // holds nothing yet
 		return err
 	}
-	s.spare, s.spareAt, s.spareLen = f, path, size&^(frameAlign-1)
+	s.old, s.spare, s.spareAt, s.spareLen = rest, f, path, size&^(frameAlign-1)
 	return nil
 }
 

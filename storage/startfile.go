@@ -142,7 +142,7 @@ func (s *startFile) allocate(need int64) error {
 		}
 		size, err := s.files[i].Size()
 		if err == nil && size < need {
-			err = diskFull(s.files[i].Allocate(0, max(startAlloc, 2*need)))
+			err = refusal(s.files[i].Allocate(0, max(startAlloc, 2*need)))
 		}
 		if err != nil {
 			return fmt.Errorf("allocating %s: %w", path, err)

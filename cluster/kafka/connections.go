@@ -12,7 +12,7 @@ const maxConnections = 10_000
 var errCrowded = errors.New("as many clients are connected as may be: raise the limit of open files (ulimit -n, LimitNOFILE), of which they may take half, up to 10,000")
 
 // defaultConnections leaves half of the process's descriptors to the journal's files and to the other nodes: a segment that
-// can't be opened ends all writing to its journal until a restart.
+// can't be opened refuses all appends to its journal.
 func defaultConnections() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

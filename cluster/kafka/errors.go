@@ -92,7 +92,7 @@ func storageCode(err error) int16 {
 		return kerr.InvalidRecord.Code
 	case errors.Is(err, storage.ErrTxnState):
 		return kerr.InvalidTxnState.Code
-	case errors.Is(err, storage.ErrDiskFull), errors.Is(err, syscall.ENOSPC):
+	case storage.Refused(err), errors.Is(err, syscall.ENOSPC):
 		// Clients retry it; KAFKA_STORAGE_ERROR would make them look for another
 		// leader first.
 		return kerr.NotEnoughReplicas.Code

@@ -266,15 +266,17 @@ func (q *queue) send(p *sentProposal) *sentProposal {
 	return p
 }
 
-// noteSpace tells the operator when the disk becomes full and when it has room again. Clients hear of neither: they get
-// an error to retry, and wait.
+// noteSpace tells the operator when the disk, or the process's table of open files, becomes full and when it has room again.
+// Clients hear of neither: they get an error to retry, and wait.
 func (q *queue) noteSpace(m *member, err error) {
-	full := errors.Is(err, storage.ErrDiskFull)
+	full := storage.Refused(err)
 	switch {
-	case full && !q.full:
+	case full && !q.full && errors.Is(err, storage.ErrDiskFull):
 		m.o.Logger.Error("the disk is full: appends wait", "dir", m.o.Dir, "error", err)
+	case full && !q.full:
+		m.o.Logger.Error("too many files are open: appends wait", "dir", m.o.Dir, "error", err)
 	case q.full && err == nil:
-		m.o.Logger.Info("the disk has room again: appends go on", "dir", m.o.Dir)
+		m.o.Logger.Info("there is room again: appends go on", "dir", m.o.Dir)
 	default:
 		return
 	}

@@ -66,7 +66,7 @@ func (g *Machine) open(o Options, j *storage.Journal, fsm raft.FSM) (err error) 
 }
 
 // Apply replicates a command and returns what the state machine's Apply gave for it. The error is ErrNotLeader or
-// storage.ErrDiskFull if the command was not applied, ErrUnknownOutcome if it may or may not have been.
+// one of storage.Refused if the command was not applied, ErrUnknownOutcome if it may or may not have been.
 func (g *Machine) Apply(ctx context.Context, command []byte) (any, error) {
 	v, _, err := g.ApplyIndexed(ctx, command)
 	return v, err

@@ -237,7 +237,7 @@ func TestAFullDiskRefusesAppendsAndResumes(t *testing.T) {
 		t.Fatalf("after space was freed: got offset %d, %v; want %d", offset, err, len(acked))
 	}
 	// Full in each of three rounds, and once more after the restart; not once for each append.
-	if full, room := said.count("the disk is full"), said.count("the disk has room again"); full != 4 || room != 3 {
+	if full, room := said.count("the disk is full"), said.count("there is room again"); full != 4 || room != 3 {
 		t.Errorf("the log says %d times that the disk is full and %d times that it has room again, want 4 and 3", full, room)
 	}
 	must(t, g.Close())
