@@ -15,11 +15,16 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/internal/certs"
+	"github.com/daybook-data/daybook/internal/crowd"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
 // grace is how long requests under way may take to finish when the source stops.
 const grace = 3 * time.Second
+
+// maxConnections is how many clients there may be, where that is not more than a quarter of the files that the process may
+// open: a journal beside needs some to begin segments.
+const maxConnections = 10_000
 
 // Source takes events over HTTP. Report and Addr may be called at any time.
 type Source struct {
@@ -98,6 +103,10 @@ func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 	}
 	addr := listener.Addr().String()
 	s.addr.Store(&addr)
+	room := crowd.Share(maxConnections, 4)
+	listener = crowd.New(listener, room, func() {
+		s.log.Warn("as many clients are connected as may be, others are turned away: raise the limit of open files (ulimit -n, LimitNOFILE), of which they may take a quarter, up to 10,000", "addr", addr, "connections", room)
+	})
 	if certificate != nil {
 		listener = tls.NewListener(listener, &tls.Config{GetCertificate: certificate.Get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
