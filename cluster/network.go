@@ -17,6 +17,8 @@ type Network struct {
 	// directory knows its cluster; the other nodes are then looked for there, too. A directory that founded a cluster of one
 	// does not go on if one of the addresses is that of another cluster; see [Node.Removed].
 	Join []string
+	// Abandon ends the waiting for a node that lets this one in, once it is closed: Open returns ErrAbandoned. May be nil.
+	Abandon <-chan struct{}
 	// Rack is the zone of the node: the replicas of a journal go to different ones.
 	Rack string
 	// TLS is used on both sides of every connection between nodes; see [transport.Options]. Nil is none.

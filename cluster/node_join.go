@@ -3,13 +3,17 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
@@ -20,6 +24,9 @@ import (
 
 // joinPatience is how long a node that is to join waits for one that lets it in.
 const joinPatience = time.Minute
+
+// ErrAbandoned: the waiting to be let in was ended from outside.
+var ErrAbandoned = errors.New("stopped before a node let this one in")
 
 // joinAnswer is what a node is told that asked to join with a joinCluster.
 type joinAnswer struct {
@@ -106,8 +113,12 @@ func (n *Node) begin() error {
 // say nothing until somebody has let them in. Who is let in by several gets the same id of each, by the token.
 func (n *Node) askToJoin() error {
 	net := n.opts.Network
-	if len(net.Join) == 0 {
-		return fmt.Errorf("%s was to join a cluster and has no id yet: give the address of a node to join", n.opts.Dir)
+	others := slices.DeleteFunc(slices.Clone(net.Join), func(address string) bool { return address == net.address() })
+	switch {
+	case len(net.Join) == 0:
+		return fmt.Errorf("%s was to join a cluster and has no id yet: give the address of a node to join, or, to found a cluster, empty the folder", n.opts.Dir)
+	case len(others) == 0:
+		return fmt.Errorf("%s is this node's own address: give that of another node to join, or none to found a cluster", net.address())
 	}
 	question, err := json.Marshal(metadata.JoinCluster{Token: n.file.Get().Token, Address: net.address(), Rack: net.Rack})
 	if err != nil {
@@ -116,8 +127,15 @@ func (n *Node) askToJoin() error {
 	ctx, cancel := context.WithTimeout(n.ctx, joinPatience)
 	defer cancel()
 	var asking sync.WaitGroup
-	answers, errs := make(chan joinAnswer, len(net.Join)), make([]error, len(net.Join))
-	for i, address := range net.Join {
+	asking.Go(func() {
+		select {
+		case <-net.Abandon:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	answers, errs := make(chan joinAnswer, len(others)), make([]error, len(others))
+	for i, address := range others {
 		asking.Go(func() {
 			a, err := n.askAgain(ctx, address, question)
 			if errs[i] = err; err == nil {
@@ -130,28 +148,45 @@ func (n *Node) askToJoin() error {
 	select {
 	case a := <-answers:
 		return n.noteJoined(a)
+	case <-net.Abandon:
+		return fmt.Errorf("%w: %w", ErrAbandoned, errors.Join(errs...))
 	default:
 		return fmt.Errorf("joining the cluster: no node let this one in: %w", errors.Join(errs...))
 	}
 }
 
-// askAgain asks the node at an address until it lets this one in, or ctx ends; the error is then what was said last.
+// askAgain asks the node at an address until it lets this one in, or ctx ends; the error is then what was said last. What
+// keeps it out is logged as it changes.
 func (n *Node) askAgain(ctx context.Context, address string, question []byte) (joinAnswer, error) {
+	var said error
 	for told := ""; ; {
 		a, err := n.askOne(ctx, address, question)
 		if err == nil {
 			return a, nil
 		}
-		if text := err.Error(); text != told && ctx.Err() == nil {
+		if ctx.Err() == nil || said == nil {
+			said = err
+		}
+		if text := withoutDigits(err.Error()); text != told && ctx.Err() == nil {
 			told = text
 			n.logger.Warn("a node did not let this one in; asking again", "address", address, "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return joinAnswer{}, fmt.Errorf("%s: %w", address, err)
+			return joinAnswer{}, fmt.Errorf("%s: %w", address, said)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// withoutDigits is an error's text without what differs each time: the ports that connections are made from.
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 func (n *Node) askOne(ctx context.Context, address string, question []byte) (a joinAnswer, err error) {
@@ -187,7 +222,7 @@ func addresses(members []metadata.Member, but int32) map[int32]string {
 }
 
 // takeIn answers a node that asks to join.
-func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
+func (n *Node) takeIn(ctx context.Context, body []byte, state *tls.ConnectionState) ([]byte, error) {
 	var c metadata.JoinCluster
 	if err := strictjson.Decode(body, &c); err != nil {
 		return nil, fmt.Errorf("reading the request to join: %w", err)
@@ -204,6 +239,9 @@ func (n *Node) takeIn(ctx context.Context, body []byte) ([]byte, error) {
 		if m.Address == c.Address && n.Up(m.ID) { // another machine may take the place of one that is dead
 			return nil, fmt.Errorf("%s is the address of node %d, which is up: every node needs one of its own, at which the others reach it", c.Address, m.ID)
 		}
+	}
+	if err := n.mayJoin(c.Address, state); err != nil {
+		return nil, err
 	}
 	if err := n.tryAddress(ctx, c.Address); err != nil {
 		return nil, err

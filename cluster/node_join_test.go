@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -54,5 +55,53 @@ func TestNobodyJoinsWithTheAddressOfANodeThatIsUp(t *testing.T) {
 			t.Errorf("the node that took the place of node 3 is node %d", n.ID())
 		}
 		must(t, n.Close())
+	}
+}
+
+// A node that asks to be let in where no node answers says so once, and can be stopped at any time. Its own address is
+// nobody to ask.
+func TestWaitingToBeLetInIsSaidOnceAndCanBeEnded(t *testing.T) {
+	t.Parallel()
+	busy := cable.Listen(t, "127.0.0.1:0") // a server of another kind
+	defer busy.Close()
+	asked := make(chan struct{}, 1000)
+	go func() {
+		for {
+			conn, err := busy.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")); err != nil {
+				t.Error(err)
+			}
+			asked <- struct{}{}
+		}
+	}()
+	log, abandon, dir := &lines{}, make(chan struct{}), t.TempDir()
+	own := cable.Listen(t, "127.0.0.1:0")
+	network := &cluster.Network{Timeout: time.Second, Listener: own, Join: []string{own.Addr().String(), busy.Addr().String()}, Abandon: abandon}
+	ended := make(chan error, 1)
+	go func() {
+		n, err := cluster.Open(cluster.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(log, nil)), Network: network})
+		if err == nil {
+			err = errors.Join(errors.New("it opened"), n.Close())
+		}
+		ended <- err
+	}()
+	for range 4 { // one every 200 ms
+		<-asked
+	}
+	close(abandon)
+	if err := <-ended; !errors.Is(err, cluster.ErrAbandoned) || !strings.Contains(err.Error(), "does not answer as a node") {
+		t.Errorf("it ended with %v", err)
+	}
+	if said := log.String(); strings.Count(said, "did not let this one in") != 1 {
+		t.Errorf("it said\n%s", said)
+	}
+	network = &cluster.Network{Timeout: time.Second, Listener: cable.Listen(t, "127.0.0.1:0")}
+	network.Join = []string{network.Listener.Addr().String()}
+	if _, err := cluster.Open(cluster.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler), Network: network}); err == nil || !strings.Contains(err.Error(), "own address") {
+		t.Errorf("joining itself: %v", err)
 	}
 }

@@ -3,7 +3,9 @@ package transport
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 )
@@ -35,8 +37,12 @@ func Ask(ctx context.Context, o Options, address string, body []byte) ([]byte, e
 	defer stop()
 	defer raw.Close()
 	conn, r, _, err := o.hail(ctx, raw, address, hello{lane: laneStranger, version: version})
-	if err != nil {
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("what listens at %s does not answer as a node; is that a node's address for other nodes, with TLS as here: %w", address, err)
 	}
 	q := putU32([]byte{0, 0, 0, 0}, uint32(timeout/time.Millisecond)+1)
 	frame := append(append(make([]byte, headerBytes), q...), body...)
@@ -65,7 +71,7 @@ func (t *Transport) serveStrangers(conn net.Conn, r *bufio.Reader) {
 		return
 	}
 	defer func() { <-t.strange }()
-	if err := t.serveStranger(conn, r); err != nil && t.ctx.Err() == nil {
+	if err := t.serveStranger(conn, r); err != nil && !errors.Is(err, io.EOF) && t.ctx.Err() == nil { // EOF: it greets, and asks nothing
 		t.o.Logger.Warn("a node that asked to join was not answered", "from", conn.RemoteAddr(), "error", err)
 	}
 }
@@ -92,7 +98,7 @@ func (t *Transport) serveStranger(conn net.Conn, r *bufio.Reader) error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
-	o := handled(0, func() ([]byte, error) { return t.o.HandleStranger(ctx, body[callHead:]) })
+	o := handled(0, func() ([]byte, error) { return t.o.HandleStranger(ctx, body[callHead:], stateOf(conn)) })
 	bufs, _ := o.take(nil)
 	_, err = bufs.WriteTo(conn)
 	return err

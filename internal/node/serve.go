@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -40,7 +41,10 @@ func (o ServerOptions) file() (*ServerFile, error) {
 		return LoadServerFile(o.File)
 	}
 	if o.Dir == "" {
-		return nil, fmt.Errorf("%w: --data says no folder", ErrConfig)
+		return nil, fmt.Errorf("%w: the folder is missing: say --data DIR or --config FILE", ErrConfig)
+	}
+	if err := o.checkAddresses(); err != nil {
+		return nil, err
 	}
 	f := &ServerFile{Data: o.Dir, HTTP: o.HTTP, Disk: o.Disk, Listeners: []ListenerConfig{{Address: o.Kafka, Advertise: o.Advertise}}}
 	switch {
@@ -50,6 +54,24 @@ func (o ServerOptions) file() (*ServerFile, error) {
 		return nil, fmt.Errorf("%w: --join, --rack and --cluster-advertise go with --cluster, which says where the other nodes connect", ErrConfig)
 	}
 	return f, f.reachable()
+}
+
+// checkAddresses wants of the flags what a file's rules want of its fields.
+func (o ServerOptions) checkAddresses() error {
+	for _, given := range []struct {
+		flag      string
+		addresses []string
+	}{
+		{"--kafka", []string{o.Kafka}}, {"--advertise", []string{o.Advertise}}, {"--http", []string{o.HTTP}}, {"--cluster", []string{o.Cluster.Listen}},
+		{"--cluster-advertise", []string{o.Cluster.Advertise}}, {"--join", o.Cluster.Join}, {"--observe", o.Cluster.Observe},
+	} {
+		for _, address := range given.addresses {
+			if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+				return fmt.Errorf("%w: %s %q is not host:port", ErrConfig, given.flag, address)
+			}
+		}
+	}
+	return nil
 }
 
 // reachable refuses addresses that other nodes or their clients can't connect to.
@@ -95,8 +117,14 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if network != nil {
+		network.Abandon = ctx.Done()
+	}
 	st, err := openStore(dir, f.options(), cluster.Options{Disk: disk, Network: network, Observe: observe, Version: o.Version}, o.Log)
-	if err != nil {
+	switch {
+	case errors.Is(err, cluster.ErrAbandoned):
+		return nil // stopped before it was let in
+	case err != nil:
 		return err
 	}
 	defer closing(st.close, &err)
@@ -135,7 +163,7 @@ func (s *store) serve(ctx context.Context, listeners *listeners, f *ServerFile, 
 		for _, l := range listeners.kafka {
 			group.Go(func() error { return s.server.Serve(ctx, l, l.access) })
 		}
-		o.Log.Info("serving", "dir", s.dir, "node", s.node.ID(), "kafka", slices.Sorted(maps.Values(announced(listeners.kafka))), "http", f.HTTP)
+		o.Log.Info("serving", "dir", s.dir, "node", s.node.ID(), "kafka", slices.Sorted(maps.Values(announced(listeners.kafka))), "http", f.HTTP, "cluster", f.clusterAddress())
 		return nil
 	})
 	return group.Wait()

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -99,6 +100,14 @@ func (t *ClusterTLS) config(log *slog.Logger) (*tls.Config, error) {
 		MinVersion: tls.VersionTLS13, GetCertificate: cert.Get, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert.Get(nil) },
 	}, nil
+}
+
+// clusterAddress is where other nodes are told to connect; empty where there is no cluster.
+func (f *ServerFile) clusterAddress() string {
+	if f.Cluster == nil {
+		return ""
+	}
+	return cmp.Or(f.Cluster.Advertise, f.Cluster.Listen)
 }
 
 // network is what the node needs of its cluster; nil where it is alone.
