@@ -57,8 +57,11 @@ func (c *conn) broker(id int32) (broker, error) {
 	return broker{id: -1, port: -1}, fmt.Errorf("%w: node %d is down, or has no address for clients of listener %q", kerr.CoordinatorNotAvailable, id, c.access.Name)
 }
 
-// leaveOut logs, once, that clients of a listener cannot reach a node.
+// leaveOut logs, once, that clients of a listener cannot reach a node. Of one that has just joined it is not known yet.
 func (s *Server) leaveOut(listener string, m metadata.Member) {
+	if len(m.Listeners) == 0 {
+		return
+	}
 	s.mu.Lock()
 	key := fmt.Sprint(listener, "\x00", m.ID)
 	_, known := s.leftOut[key]
