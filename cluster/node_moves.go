@@ -48,7 +48,7 @@ func (n *Node) RebalanceStep(ctx context.Context, dry bool) (MoveProgress, error
 			}
 		}
 		if len(down) > 0 {
-			return nil, fmt.Errorf("%w: nodes %v are down: start them, or take them out, before the load is spread", ErrMembersDown, down)
+			return nil, fmt.Errorf("%w: %v: start them, or take them out, before the load is spread", ErrMembersDown, down)
 		}
 		return placement.Balance(n.candidates(), journals), nil
 	})
@@ -64,7 +64,7 @@ func (n *Node) ResizeStep(ctx context.Context, stream string, count int, dry boo
 		return MoveProgress{}, fmt.Errorf("%w: %s", metadata.ErrUnknownStream, stream)
 	}
 	if nodes := open(n.candidates()); count < 1 || count > nodes {
-		return MoveProgress{}, fmt.Errorf("%w: %d, and %d nodes are up", metadata.ErrInvalidReplication, count, nodes)
+		return MoveProgress{}, fmt.Errorf("%w: %d, of 1 to %d, as many nodes as are up", metadata.ErrInvalidReplication, count, nodes)
 	}
 	if !dry {
 		if err := n.want(ctx, s, count); err != nil {

@@ -46,12 +46,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := &cli{stdout: stdout, stderr: stderr}
 	root := c.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	verb, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return exitOK
 	case !c.started:
-		fmt.Fprintf(stderr, "daybook: %v (see daybook --help)\n", err)
+		fmt.Fprintf(stderr, "daybook: %v (see %s --help)\n", err, verb.CommandPath())
 		return exitConfig
 	}
 	fmt.Fprintln(stderr, "daybook:", err)
@@ -123,8 +123,20 @@ func hasVerbs(cmd *cobra.Command) {
 	}
 }
 
-// markStart makes every verb below cmd note that it began.
+// markStart makes every verb below cmd note that it began, and say what it takes where it is given something else.
 func (c *cli) markStart(cmd *cobra.Command) {
+	if takes := cmd.Args; takes != nil && !cmd.HasSubCommands() {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			wrong := "too many arguments"
+			switch {
+			case takes(cmd, args) == nil:
+				return nil
+			case len(args) == 0:
+				wrong = "an argument is missing"
+			}
+			return fmt.Errorf("%s: %s", wrong, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+		}
+	}
 	if verb := cmd.RunE; verb != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c.started = true

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
@@ -71,7 +72,7 @@ func (c *clusterClient) ask(ctx context.Context, verb string, question, answer a
 			return fmt.Errorf("reading the answer of the server on %s: %w", c.dir, err)
 		}
 		if refusal.Asked {
-			return fmt.Errorf("%w: %s", ErrConfig, refusal.Error)
+			return fmt.Errorf("%w: %s", ErrConfig, strings.TrimPrefix(refusal.Error, ErrConfig.Error()+": "))
 		}
 		return errors.New(refusal.Error)
 	}

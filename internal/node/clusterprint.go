@@ -30,7 +30,7 @@ func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now t
 		printJournals(out, shown)
 	}
 	if left := len(s.Journals) - len(shown); left > 0 {
-		fmt.Fprintf(out, "\n%d journals are in order (--all shows them)\n", left)
+		fmt.Fprintf(out, "\n%s in order (--all shows more)\n", many(left, "journal is", "journals are"))
 	}
 	return printClusterProblems(out, s)
 }
@@ -56,15 +56,23 @@ func clusterVerdict(s *cluster.ClusterStatus) string {
 		verdict = strings.Join(bad, ", ")
 	}
 	if c.Moving > 0 {
-		verdict += fmt.Sprintf("; %d journals are moving", c.Moving)
+		verdict += "; " + many(c.Moving, "journal is moving", "journals are moving")
 	}
 	if c.Short > 0 {
-		verdict += fmt.Sprintf("; %d journals get more copies once there are more nodes", c.Short)
+		verdict += "; " + many(c.Short, "journal gets", "journals get") + " more copies once there are more nodes"
 	}
 	if c.NotPreferred > 0 {
-		verdict += fmt.Sprintf("; %d are not led by the node that should", c.NotPreferred)
+		verdict += "; " + many(c.NotPreferred, "is", "are") + " not led by the node that should"
 	}
-	return fmt.Sprintf("%d nodes, %d journals: %s", c.Nodes, c.Journals, verdict)
+	return fmt.Sprintf("%s, %s: %s", many(c.Nodes, "node", "nodes"), many(c.Journals, "journal", "journals"), verdict)
+}
+
+// many is a number and the words that go with it.
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 func inOrder(j cluster.JournalStatus) bool {
@@ -117,7 +125,7 @@ func printJournals(out io.Writer, journals []cluster.JournalStatus) {
 func replicaText(r cluster.ReplicaStatus) string {
 	text := fmt.Sprintf("%d %s", r.Node, r.State)
 	if r.Bytes > 0 || r.Entries > 0 {
-		text += fmt.Sprintf(" (%s, %d entries behind)", bytesText(r.Bytes), r.Entries)
+		text += fmt.Sprintf(" (%s, %s behind)", bytesText(r.Bytes), many(int(r.Entries), "entry", "entries"))
 	}
 	if r.Doubt != "" {
 		text += " (in doubt)"
@@ -158,6 +166,14 @@ func printMoves(out io.Writer, what string, moves []cluster.JournalMove) {
 	for _, m := range moves {
 		fmt.Fprintf(out, "%s %s/%d: %s -> %s\n", what, m.Stream, m.Journal, nodesText(m.From), nodesText(m.To))
 	}
+}
+
+// onNodes names nodes.
+func onNodes(ids []int32) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("node %d", ids[0])
+	}
+	return "nodes " + nodesText(ids)
 }
 
 func nodesText(ids []int32) string {

@@ -117,7 +117,10 @@ func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Str
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w %q", metadata.ErrUnknownStream, q.Stream)
-	case q.Journal < 0 || q.Journal >= stream.Journals:
+	case q.Journal >= 0 && q.Journal < stream.Journals:
+	case stream.Journals == 1:
+		return nil, fmt.Errorf("%w: stream %s has one journal, %s/0, for all its partitions", metadata.ErrUnknownPartition, q.Stream, q.Stream)
+	default:
 		return nil, fmt.Errorf("%w: stream %s has journals 0 to %d, which its %d partitions share: partition p is in journal p modulo %d",
 			metadata.ErrUnknownPartition, q.Stream, stream.Journals-1, stream.Partitions, stream.Journals)
 	}
@@ -159,7 +162,7 @@ func (s *store) takesCopies(id int32) error {
 		case m.Leaving:
 			return fmt.Errorf("%w: node %d is being taken out", metadata.ErrUnknownMember, id)
 		case !s.node.Up(id):
-			return fmt.Errorf("%w: node %d is down, nothing can be copied to it", cluster.ErrMembersDown, id)
+			return fmt.Errorf("%w: nothing can be copied to node %d", cluster.ErrMembersDown, id)
 		}
 		return nil
 	}

@@ -69,12 +69,12 @@ func (v *ClusterVerbs) Status(ctx context.Context, all bool) error {
 
 const addText = `On the new machine, with an empty folder:
 
-  daybook server --data DIR --kafka HOST:9092 --cluster HOST:9100 --join %s
+  daybook server --data DIR --kafka HOST:9092 --cluster HOST:9100 --join %[1]s
 
 (with a file: cluster.join, and the same authority in cluster.tls as here). When it is up:
 
-  daybook cluster status
-  daybook cluster rebalance      # gives it its share of what there is
+  daybook cluster status --data %[2]s
+  daybook cluster rebalance --data %[2]s      # gives it its share of what there is
 `
 
 // Add prints how a node joins.
@@ -102,7 +102,7 @@ func (v *ClusterVerbs) Add(ctx context.Context) error {
 	if v.JSON {
 		return v.printJSON(map[string]any{"join": join})
 	}
-	_, err = fmt.Fprintf(v.Out, addText, strings.Join(join, ","))
+	_, err = fmt.Fprintf(v.Out, addText, strings.Join(join, ","), v.Dir)
 	return err
 }
 
@@ -119,9 +119,9 @@ func (v *ClusterVerbs) Move(ctx context.Context, of string, to []int32) error {
 	}
 	changed := ""
 	if a.Had != 0 && a.Had != len(to) {
-		changed = fmt.Sprintf("; it had %d copies, and has %d from now on", a.Had, len(to))
+		changed = fmt.Sprintf("; it had %s, and has %d from now on", many(a.Had, "copy", "copies"), len(to))
 	}
-	return v.done(nil, "moving %s/%d to nodes %s%s", q.Stream, q.Journal, nodesText(to), changed)
+	return v.done(nil, "moving %s/%d to %s%s", q.Stream, q.Journal, onNodes(to), changed)
 }
 
 // Transfer makes a node the one that leads a journal.
@@ -207,14 +207,18 @@ func (v *ClusterVerbs) Replicas(ctx context.Context, stream string, count int, d
 		streams = streamNames(&s)
 	}
 	for _, name := range streams {
-		if err := v.steps(ctx, client, "replicas", replicasQuestion{name, count, dry}, dry); err != nil {
-			return fmt.Errorf("stream %s: %w", name, err)
+		err := v.steps(ctx, client, "replicas", replicasQuestion{name, count, dry}, dry)
+		if err != nil && stream == "" {
+			err = fmt.Errorf("stream %s: %w", name, err)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if v.JSON || dry {
 		return nil
 	}
-	return v.done(nil, "%d streams have %d copies", len(streams), count)
+	return v.done(nil, "%s %s", many(len(streams), "stream has", "streams have"), many(count, "copy", "copies"))
 }
 
 func streamNames(s *cluster.ClusterStatus) (names []string) {
@@ -242,7 +246,7 @@ func (v *ClusterVerbs) steps(ctx context.Context, client *clusterClient, verb st
 			}
 		} else {
 			printMoves(v.Out, "moving", p.Begun)
-			if left := fmt.Sprintf("%d journals on their way, %d waiting", p.Moving, len(p.Waiting)); !p.Done && left != last {
+			if left := fmt.Sprintf("%s on the way, %d waiting", many(p.Moving, "journal", "journals"), len(p.Waiting)); !p.Done && left != last {
 				fmt.Fprintln(v.Out, left)
 				last = left
 			}
@@ -263,6 +267,6 @@ func (v *ClusterVerbs) planned(p cluster.MoveProgress) error {
 		return v.printJSON(p)
 	}
 	printMoves(v.Out, "would move", p.Waiting)
-	_, err := fmt.Fprintf(v.Out, "%d changes\n", len(p.Waiting))
+	_, err := fmt.Fprintln(v.Out, many(len(p.Waiting), "change", "changes"))
 	return err
 }
