@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,7 +124,7 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 func TestAStrangerIsAnswered(t *testing.T) {
 	t.Parallel()
 	n := newPipes()
-	n.node(t, "a", transport.Options{HandleStranger: func(_ context.Context, body []byte) ([]byte, error) {
+	n.node(t, "a", transport.Options{HandleStranger: func(_ context.Context, body []byte, _ *tls.ConnectionState) ([]byte, error) {
 		if string(body) == "no" {
 			return nil, errors.New("not you")
 		}

@@ -152,7 +152,7 @@ func (t *Transport) introduce(ctx context.Context, raw net.Conn, id, address str
 	if id != "" && c.node != id {
 		return nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, c.node, id)
 	}
-	return c, t.authenticate(c.node, conn)
+	return c, t.authenticate(c.node, address, conn)
 }
 
 // hail secures a connection that this side opened, says hello, and returns the welcome.
@@ -186,12 +186,22 @@ func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hel
 	return conn, r, body, nil
 }
 
-func (t *Transport) authenticate(node string, conn net.Conn) error {
-	secured, ok := conn.(*tls.Conn)
-	if !ok || t.o.Authenticate == nil {
+func (t *Transport) authenticate(node, address string, conn net.Conn) error {
+	state := stateOf(conn)
+	if state == nil || t.o.Authenticate == nil {
 		return nil
 	}
-	return t.o.Authenticate(node, secured.ConnectionState())
+	return t.o.Authenticate(node, address, *state)
+}
+
+// stateOf is what TLS knows of the other side; nil without it.
+func stateOf(conn net.Conn) *tls.ConnectionState {
+	secured, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	state := secured.ConnectionState()
+	return &state
 }
 
 // receive takes the hello of who opened a connection, and answers it.
@@ -250,8 +260,8 @@ func (t *Transport) objection(h hello, conn net.Conn) objection {
 	case h.node == t.o.Node:
 		return objection{reason: fmt.Sprintf("it calls itself %q, as this node does: every node needs an id of its own", h.node)}
 	}
-	if err := t.authenticate(h.node, conn); err != nil {
-		return objection{reason: fmt.Sprintf("its certificate is not that of node %q: %v", h.node, err)}
+	if err := t.authenticate(h.node, h.address, conn); err != nil {
+		return objection{reason: fmt.Sprintf("its certificate is not that of node %s: %v", h.node, err)}
 	}
 	return t.doubled(h)
 }

@@ -105,7 +105,7 @@ func (a *authority) config(t *testing.T, node string) *tls.Config {
 }
 
 // named lets a node call itself what its certificate says.
-func named(node string, state tls.ConnectionState) error {
+func named(node, _ string, state tls.ConnectionState) error {
 	if got := state.PeerCertificates[0].Subject.CommonName; got != node {
 		return fmt.Errorf("it is made out to %q", got)
 	}

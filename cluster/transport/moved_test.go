@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -22,7 +23,9 @@ func open(t testing.TB, o transport.Options) *transport.Transport {
 	if o.Cluster == "" {
 		o.Cluster = "test"
 	}
-	o.HandleStranger = func(context.Context, []byte) ([]byte, error) { return nil, errors.New("nobody asks in these tests") }
+	o.HandleStranger = func(context.Context, []byte, *tls.ConnectionState) ([]byte, error) {
+		return nil, errors.New("nobody asks in these tests")
+	}
 	tr, err := transport.Open(o)
 	must(t, err)
 	t.Cleanup(func() { _ = tr.Close() })

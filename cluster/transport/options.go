@@ -27,12 +27,13 @@ type Options struct {
 	// authorities as RootCAs and ClientCAs, and ClientAuth is tls.RequireAndVerifyClientCert. If ServerName is empty it is
 	// the host of the peer's address.
 	TLS *tls.Config
-	// Authenticate, if given, decides whether the other side of a TLS connection may call itself node.
-	Authenticate func(node string, state tls.ConnectionState) error
+	// Authenticate, if given, decides whether the other side of a TLS connection may call itself node. address is where it
+	// says it is reached, or where it was reached; empty if it does not say.
+	Authenticate func(node, address string, state tls.ConnectionState) error
 	// Handle answers the calls of other nodes; without it they are refused.
 	Handle Handler
-	// HandleStranger answers [Ask]; without it strangers are refused.
-	HandleStranger func(ctx context.Context, body []byte) ([]byte, error)
+	// HandleStranger answers [Ask]; without it strangers are refused. state is nil without TLS.
+	HandleStranger func(ctx context.Context, body []byte, state *tls.ConnectionState) ([]byte, error)
 	// Observe serves observers; without it they are refused.
 	Observe ObserverHandler
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
