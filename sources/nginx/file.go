@@ -74,8 +74,8 @@ func (f *file) advance(b []byte) {
 // that begin alike are told apart by their generation; taken returns the highest that
 // the log has with this id, -1 for none.
 func (f *file) name(base string, firstLine []byte, taken func(id string) int) {
-	f.id = idOf(base, firstLine)
-	f.generation = taken(f.id) + 1
+	id := idOf(base, firstLine)
+	f.id, f.generation = id, taken(id)+1
 }
 
 func idOf(base string, firstLine []byte) string {

@@ -99,21 +99,15 @@ func (w *follower) follow(ctx context.Context) error {
 	wait := shortestPause
 	for {
 		progress, err := w.round(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if progress {
+		case progress:
 			wait = shortestPause
-		} else {
-			if w.once && w.finished() {
-				return w.end(ctx)
-			}
-			if w.rotated() || w.now().Sub(w.scanned) >= scanEvery {
-				if err := w.rescan(); err != nil {
-					return err
-				}
-			}
-			if err := w.move(ctx); err != nil {
+		case w.once && w.finished():
+			return w.end(ctx)
+		default:
+			if err := w.rest(ctx); err != nil {
 				return err
 			}
 			pause.Reset(wait)
@@ -127,6 +121,16 @@ func (w *follower) follow(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// rest is what is done while there is nothing to read.
+func (w *follower) rest(ctx context.Context) error {
+	if w.rotated() || w.now().Sub(w.scanned) >= scanEvery {
+		if err := w.rescan(); err != nil {
+			return err
+		}
+	}
+	return w.move(ctx)
 }
 
 // round lets each log read a piece. Of one log the oldest file that has something
