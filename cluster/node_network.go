@@ -85,7 +85,7 @@ func (n *Node) settle() {
 		if errors.Is(err, metadata.ErrRemoved) {
 			n.noteRemoved("the metadata does not have it")
 		}
-		if text := err.Error(); text != told && n.ctx.Err() == nil {
+		if text := err.Error(); text != told && n.ctx.Err() == nil && !n.removal.told() {
 			told = text
 			n.logger.Warn("the node is not yet part of its cluster; trying again", "node", n.id, "error", err)
 		}

@@ -34,7 +34,7 @@ func (n *Node) Serving() error {
 		if more := len(silent) - shown; more > 0 {
 			list = fmt.Sprintf("%s and %d more", list, more)
 		}
-		errs = append(errs, fmt.Errorf("%d of the journals here hear no leader: %s", len(silent), list))
+		errs = append(errs, fmt.Errorf("journals here that hear no leader: %s", list))
 	}
 	return errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ func TestANodeWithoutAMajoritySaysSo(t *testing.T) {
 	}
 	c.Until("the node that is left to say that it hears nobody", func() bool {
 		err := c.Node(2).Serving()
-		return err != nil && strings.Contains(err.Error(), "the metadata has heard no leader") && strings.Contains(err.Error(), "hear no leader: s/0")
+		return err != nil && strings.Contains(err.Error(), "the metadata has heard no leader") && strings.Contains(err.Error(), "that hear no leader: s/0")
 	})
 	for i := range 2 {
 		c.Begin(i)

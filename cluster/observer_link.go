@@ -103,7 +103,7 @@ func (l *link) run(ctx context.Context) {
 		case ctx.Err() != nil || err == nil:
 		case errors.As(err, &refused) && told.fresh("refused", refused.Reason):
 			l.o.logger.Error("an upstream does not want this observer: correct the address, or the cluster's settings", "upstream", l.address, "error", err)
-		case l.given && told.fresh("lost", err.Error()):
+		case l.given && told.fresh("lost", withoutDigits(err.Error())):
 			l.o.logger.Warn("an upstream cannot be pulled from; trying again", "upstream", l.address, "error", err)
 		}
 		if time.Since(since) > 10*time.Second { // it worked

@@ -30,7 +30,7 @@ func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now t
 		printJournals(out, shown)
 	}
 	if left := len(s.Journals) - len(shown); left > 0 {
-		fmt.Fprintf(out, "\n%s in order (--all shows more)\n", many(left, "journal is", "journals are"))
+		fmt.Fprintf(out, "\n%s in order (shown with --all)\n", many(left, "journal is", "journals are"))
 	}
 	return printClusterProblems(out, s)
 }

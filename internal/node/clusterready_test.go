@@ -35,6 +35,9 @@ func TestANodeIsNotReadyWhileMostOthersAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := (&node.ClusterVerbs{Dir: left.Data(), Out: &bytes.Buffer{}}).Remove(t.Context(), node.Removal{Node: 2}); err == nil || !strings.Contains(err.Error(), "the metadata has no leader, so nothing can be decided") {
+		t.Errorf("taking out one of those that are gone: %v", err)
+	}
 	for _, n := range gone {
 		if err := n.Start(); err != nil {
 			t.Fatal(err)
@@ -68,7 +71,7 @@ func TestTheOwnerOfAnObserverSeesHowFarItIs(t *testing.T) {
 	}
 	address := c.Nodes()[0].Peer
 	err := shop.Until(t.Context(), time.Minute, func(ctx context.Context) error {
-		return status(ctx, "observer ", "1 streams: in order", address, "connected", "STREAM", "0 B")
+		return status(ctx, "observer ", "1 stream: in order", address, "connected", "STREAM", "0 B")
 	})
 	if err != nil {
 		t.Fatal(err)

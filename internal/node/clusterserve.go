@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
@@ -66,13 +67,13 @@ func (s *store) clusterHandlers() map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"POST /cluster/status":    answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
-		"POST /cluster/move":      answering(s.moveJournal),
-		"POST /cluster/transfer":  answering(s.transferJournal),
-		"POST /cluster/remove":    answering(s.removeNode),
-		"POST /cluster/rebalance": answering(func(ctx context.Context, q rebalanceQuestion) (any, error) { return s.node.RebalanceStep(ctx, q.Dry) }),
-		"POST /cluster/replicas": answering(func(ctx context.Context, q replicasQuestion) (any, error) {
+		"POST /cluster/move":      answering(upToDate(s, s.moveJournal)),
+		"POST /cluster/transfer":  answering(upToDate(s, s.transferJournal)),
+		"POST /cluster/remove":    answering(upToDate(s, s.removeNode)),
+		"POST /cluster/rebalance": answering(upToDate(s, func(ctx context.Context, q rebalanceQuestion) (any, error) { return s.node.RebalanceStep(ctx, q.Dry) })),
+		"POST /cluster/replicas": answering(upToDate(s, func(ctx context.Context, q replicasQuestion) (any, error) {
 			return s.node.ResizeStep(ctx, q.Stream, q.Count, q.Dry)
-		}),
+		})),
 	}
 }
 
@@ -109,10 +110,7 @@ func wronglyAsked(err error) bool {
 }
 
 // journalOf finds the stream of a question, whose journal has to be one of its.
-func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Stream, error) {
-	if err := s.upToDate(ctx); err != nil {
-		return nil, err
-	}
+func (s *store) journalOf(q journalQuestion) (*metadata.Stream, error) {
 	stream, ok := s.node.Meta().Stream(q.Stream)
 	switch {
 	case !ok:
@@ -127,17 +125,25 @@ func (s *store) journalOf(ctx context.Context, q journalQuestion) (*metadata.Str
 	return stream, nil
 }
 
-// upToDate waits until this node knows all that was decided before.
-func (s *store) upToDate(ctx context.Context) error {
-	if err := s.node.SyncMeta(ctx); err != nil {
-		return fmt.Errorf("the metadata has no leader (see daybook cluster status): %w", err)
+// leaderPatience is how long a verb waits for a leader of the metadata: elections take seconds, and are over well before who
+// asked gives up.
+const leaderPatience = 10 * time.Second
+
+// upToDate does something once this node knows all that was decided before.
+func upToDate[Q any](s *store, do func(context.Context, Q) (any, error)) func(context.Context, Q) (any, error) {
+	return func(ctx context.Context, question Q) (any, error) {
+		waiting, cancel := context.WithTimeout(ctx, leaderPatience)
+		defer cancel()
+		if err := s.node.SyncMeta(waiting); err != nil {
+			return nil, fmt.Errorf("the metadata has no leader, so nothing can be decided (daybook cluster status says why): %w", err)
+		}
+		return do(ctx, question)
 	}
-	return nil
 }
 
 // moveJournal puts a journal onto other nodes.
 func (s *store) moveJournal(ctx context.Context, q journalQuestion) (any, error) {
-	stream, err := s.journalOf(ctx, q)
+	stream, err := s.journalOf(q)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +190,6 @@ func (s *store) known(id int32) error {
 
 // removeNode empties a node and takes it out, one step at a time.
 func (s *store) removeNode(ctx context.Context, r Removal) (any, error) {
-	if err := s.upToDate(ctx); err != nil {
-		return nil, err
-	}
 	if err := s.known(r.Node); err != nil {
 		return nil, err
 	}
@@ -195,7 +198,7 @@ func (s *store) removeNode(ctx context.Context, r Removal) (any, error) {
 
 // transferJournal makes a replica the one that leads, and should lead from now on.
 func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, error) {
-	stream, err := s.journalOf(ctx, q)
+	stream, err := s.journalOf(q)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 func printObserver(out io.Writer, s *cluster.ClusterStatus, all bool) (err error) {
 	o := s.Observer
 	fmt.Fprintf(out, "observer %d of cluster %s\n", s.Node, cmp.Or(o.Cluster, "(not known yet)"))
-	fmt.Fprintf(out, "%d streams: %s\n\n", len(o.Streams), observerVerdict(s))
+	fmt.Fprintf(out, "%s: %s\n\n", many(len(o.Streams), "stream", "streams"), observerVerdict(s))
 	printUpstreams(out, o.Upstreams)
 	shown := o.Streams
 	if !all {
@@ -29,7 +29,7 @@ func printObserver(out io.Writer, s *cluster.ClusterStatus, all bool) (err error
 		printMirrors(out, shown)
 	}
 	if left := len(o.Streams) - len(shown); left > 0 {
-		_, err = fmt.Fprintf(out, "\n%d streams are copied as far as is known (--all shows them)\n", left)
+		_, err = fmt.Fprintf(out, "\n%s copied as far as is known (shown with --all)\n", many(left, "stream is", "streams are"))
 	}
 	for _, m := range s.Members {
 		if m.Problem != "" && err == nil {
