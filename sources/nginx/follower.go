@@ -24,6 +24,7 @@ type follower struct {
 	*Source
 	disk   disk
 	now    func() time.Time
+	sleep  func(time.Duration)
 	out    pipeline.Emitter
 	parser *parser
 	buffer []byte
@@ -32,13 +33,14 @@ type follower struct {
 
 	silent  []string         // patterns that match nothing
 	odd     map[string]error // paths that name a device or a pipe
-	scanned time.Time
+	scanned time.Time // when the folders were last looked at
+	whole   time.Time // when a look that saw all of them began
 	dirty   bool // the state has changed since it was last emitted
 }
 
 func newFollower(s *Source, out pipeline.Emitter) *follower {
 	s.events.logger = s.log
-	return &follower{Source: s, disk: system{}, now: time.Now, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize), odd: map[string]error{}}
+	return &follower{Source: s, disk: system{}, now: time.Now, sleep: time.Sleep, out: out, parser: newParser(s.template), buffer: make([]byte, tailLength+chunkSize), odd: map[string]error{}}
 }
 
 func (w *follower) close() {
@@ -50,8 +52,7 @@ func (w *follower) close() {
 // begin opens what the state knows and what the paths name.
 func (w *follower) begin(st state, fresh bool) error {
 	matches := w.match()
-	l := newListing(w.disk, w.excluded)
-	w.scanned = w.now()
+	w.scanned, w.whole = w.now(), w.now()
 	states := map[string][]fileState{}
 	for _, logState := range st.Logs {
 		if !w.names(logState.Base) && len(matches[logState.Base]) == 0 {
@@ -60,8 +61,10 @@ func (w *follower) begin(st state, fresh bool) error {
 		}
 		states[logState.Base] = logState.Files
 	}
-	for _, base := range bases(matches, states) {
-		if err := w.beginLog(base, states[base], time.UnixMicro(st.At), fresh && w.config.Start == "end", l, matches); err != nil {
+	logs := bases(matches, states)
+	l := w.newListing(logs)
+	for _, base := range logs {
+		if err := w.beginLog(base, states[base], time.UnixMicro(st.At), fresh && w.config.Start == "end", l); err != nil {
 			return err
 		}
 	}
@@ -164,7 +167,7 @@ func (w *follower) move(ctx context.Context) error {
 
 func (w *follower) emit(ctx context.Context, records []pipeline.Record) error {
 	w.dirty = false
-	st := state{Version: 1, At: w.now().UnixMicro(), Logs: slices.Clone(w.parked)}
+	st := state{Version: 1, At: w.whole.UnixMicro(), Logs: slices.Clone(w.parked)}
 	for _, s := range w.series {
 		st.Logs = append(st.Logs, s.state())
 	}

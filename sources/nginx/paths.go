@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// names reports whether a pattern matches the log's own path.
-func (w *follower) names(base string) bool {
+// names reports whether a pattern matches the path.
+func (w *follower) names(path string) bool {
 	return slices.ContainsFunc(w.config.Paths, func(pattern string) bool {
-		ok, _ := filepath.Match(filepath.Clean(pattern), base) // checked when it was decoded
+		ok, _ := filepath.Match(filepath.Clean(pattern), path) // checked when it was decoded
 		return ok
 	})
 }

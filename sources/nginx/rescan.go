@@ -8,25 +8,20 @@ import (
 	"time"
 )
 
-// scan looks at the folder of a series. It looks again if files were renamed in the
-// meantime: half of a rotation would put them in a wrong order.
-func (w *follower) scan(s *series, l *listing, matches map[string][]string) (*scan, error) {
-	var c []candidate
-	var err error
-	for range 3 {
-		before := l.signature(s.base)
-		if c, err = l.candidates(s.base); err != nil {
-			return nil, fmt.Errorf("reading the folder of %s: %w", s.base, err)
-		}
-		if l.signature(s.base) == before {
-			break
-		}
-		l = newListing(w.disk, w.excluded)
+// steadyTries is how often a log is looked at while files of its folder are renamed.
+// Renames come one after the other, so a few milliseconds are enough.
+const steadyTries = 20
+
+// scan looks at the folder of a series.
+func (w *follower) scan(s *series, l *listing) (*scan, error) {
+	c, err := l.candidates(s.base)
+	if err != nil {
+		return nil, fmt.Errorf("reading the folder of %s: %w", s.base, err)
 	}
 	return &scan{
 		series: s, disk: w.disk, candidates: c, now: w.now(), log: &w.events,
 		taken:  func(k fileKey) bool { return w.taken(s, k) },
-		wanted: func(path string) bool { return slices.Contains(matches[s.base], path) },
+		wanted: w.names,
 	}, nil
 }
 
@@ -45,20 +40,30 @@ func (w *follower) taken(mine *series, k fileKey) bool {
 // rescan takes in new files, rotations and deletions. With Once there is nothing to
 // take in: the files are those of the start, and their descriptors are open.
 func (w *follower) rescan() error {
-	w.scanned = w.now()
+	began, whole := w.now(), true
+	w.scanned = began
 	if w.once {
 		return nil
 	}
 	matches := w.match()
-	l := newListing(w.disk, w.excluded)
+	logs := bases(matches, nil)
 	for _, s := range w.series {
-		if err := w.look(s, l, matches); err != nil {
+		logs = append(logs, s.base)
+	}
+	l := w.newListing(logs)
+	for _, s := range w.series {
+		seen, err := w.look(s, l)
+		if err != nil {
 			return err
 		}
+		whole = whole && seen
 		w.dirty, s.changed = w.dirty || s.changed, false
 	}
 	if err := w.newLogs(l, matches); err != nil {
 		return err
+	}
+	if whole {
+		w.whole = began
 	}
 	w.report()
 	return nil
@@ -66,25 +71,26 @@ func (w *follower) rescan() error {
 
 // look takes in what has changed in one log. While its files are being renamed it
 // looks again: going on with half of a rotation would read a file before an older one.
-func (w *follower) look(s *series, l *listing, matches map[string][]string) error {
-	for try := 0; ; try++ {
-		sc, err := w.scan(s, l, matches)
-		s.problem(&w.events, filepath.Dir(s.base), err)
-		if err != nil {
-			return nil // said above, and tried at each scan
+// In a folder where files come and go all the time, the next scan goes on; it reports
+// whether this one has seen all.
+func (w *follower) look(s *series, l *listing) (seen bool, err error) {
+	for range steadyTries {
+		sc, err := w.scan(s, l)
+		if !errors.Is(err, errMoved) {
+			if s.problem(&w.events, filepath.Dir(s.base), err); err != nil {
+				return false, nil // said above, and tried at each scan
+			}
+			if err = sc.update(); err == nil {
+				return true, nil
+			}
 		}
-		switch err := sc.update(); {
-		case errors.Is(err, errMoved) && try < 20:
-			time.Sleep(time.Millisecond) // a rename takes less
-			l = newListing(w.disk, w.excluded)
-		case errors.Is(err, errMoved):
-			return nil // a folder in which files come and go all the time; the next scan goes on
-		case err != nil:
-			return fmt.Errorf("looking at the files of %s: %w", s.base, err)
-		default:
-			return nil
+		if !errors.Is(err, errMoved) {
+			return false, fmt.Errorf("looking at the files of %s: %w", s.base, err)
 		}
+		w.sleep(time.Millisecond)
+		l = l.again()
 	}
+	return false, nil
 }
 
 // newLogs begins logs that were not there before.
@@ -93,7 +99,7 @@ func (w *follower) newLogs(l *listing, matches map[string][]string) error {
 		if slices.ContainsFunc(w.series, func(s *series) bool { return s.base == base }) {
 			continue
 		}
-		if err := w.beginLog(base, nil, time.Time{}, false, l, matches); err != nil {
+		if err := w.beginLog(base, nil, time.Time{}, false, l); err != nil {
 			return err
 		}
 		w.dirty = true
@@ -102,25 +108,25 @@ func (w *follower) newLogs(l *listing, matches map[string][]string) error {
 }
 
 // beginLog begins a log where its state says. A folder that can't be read is an
-// error here: without it nothing tells what of the log was read.
-func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd bool, l *listing, matches map[string][]string) error {
-	for {
+// error here, and so is one that is never the same twice: without it nothing tells what
+// of the log was read.
+func (w *follower) beginLog(base string, states []fileState, at time.Time, atEnd bool, l *listing) error {
+	for try := 1; ; try++ {
 		s := &series{base: base, seen: map[fileKey]*passed{}, problems: map[string]error{}}
-		sc, err := w.scan(s, l, matches)
-		if err != nil {
-			return err
+		sc, err := w.scan(s, l)
+		if err == nil {
+			err = sc.begin(states, at, atEnd)
 		}
-		switch err := sc.begin(states, at, atEnd); {
-		case errors.Is(err, errMoved):
-			s.close()
-			l = newListing(w.disk, w.excluded)
-			continue // it changes for a moment only: renames, one after the other
-		case err != nil:
-			s.close()
+		if err == nil {
+			w.series = append(w.series, s)
+			return nil
+		}
+		s.close()
+		if !errors.Is(err, errMoved) || try == 10*steadyTries {
 			return fmt.Errorf("opening the files of %s: %w", base, err)
 		}
-		w.series = append(w.series, s)
-		return nil
+		w.sleep(time.Millisecond)
+		l = l.again()
 	}
 }
 

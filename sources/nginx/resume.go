@@ -9,7 +9,7 @@ import (
 // clockSlack is how far the clocks of the file system and of the process may differ.
 const clockSlack = 2 * time.Second
 
-// begin starts the series where its state says, which was made at the given time.
+// begin starts the series where its state says, whose folders were looked at then.
 // Without a state the wanted files are read, or only followed from their end.
 //
 // Files older than the oldest that the state names were read before it, or were not

@@ -1,13 +1,9 @@
 package nginx
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 )
 
 // rotated matches what logrotate and others put behind a log's name, or before its
@@ -40,99 +36,6 @@ type candidate struct {
 	status
 	number string // of the rotation, without leading zeros; empty where there is none
 	date   string // of the rotation, digits only
-}
-
-// signature changes when files of the log's folder are made, renamed or removed.
-type signature struct {
-	folder time.Time
-	live   fileKey
-}
-
-func (l *listing) signature(base string) signature {
-	var sig signature
-	if st, err := l.disk.stat(filepath.Dir(base)); err == nil {
-		sig.folder = st.changed
-	}
-	if st, err := l.disk.stat(base); err == nil {
-		sig.live = st.key
-	}
-	return sig
-}
-
-// listing is what the folders of the logs hold, read once for all logs of a scan.
-type listing struct {
-	disk  disk
-	skip  func(path string) bool
-	names map[string]map[string][]string // of a folder: the names by the log that they belong to
-}
-
-func newListing(d disk, skip func(path string) bool) *listing {
-	return &listing{disk: d, skip: skip, names: map[string]map[string][]string{}}
-}
-
-// candidates returns the files of a log, the oldest first. A compressed file whose
-// original is still there is left out: it is being written.
-func (l *listing) candidates(base string) ([]candidate, error) {
-	dir, _ := filepath.Split(base)
-	byBase, err := l.folder(dir)
-	if err != nil {
-		return nil, err
-	}
-	var found []candidate
-	for _, name := range byBase[base] {
-		path := dir + name
-		if isCompressed(path) && slices.Contains(byBase[base], strings.TrimSuffix(name, ".gz")) {
-			continue
-		}
-		st, err := l.disk.stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // rotated away since
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !st.regular {
-			continue
-		}
-		c := candidate{path: path, status: st}
-		c.number, c.date = rotationOf(path, base)
-		found = append(found, c)
-	}
-	slices.SortStableFunc(found, older)
-	return once(found), nil
-}
-
-// once drops the second sight of a file: one that was renamed while the folder was
-// read has two names in it, and so has one with a link.
-func once(found []candidate) []candidate {
-	seen := map[fileKey]bool{}
-	return slices.DeleteFunc(found, func(c candidate) bool {
-		again := seen[c.key]
-		seen[c.key] = true
-		return again
-	})
-}
-
-func (l *listing) folder(dir string) (map[string][]string, error) {
-	if byBase, ok := l.names[dir]; ok {
-		return byBase, nil
-	}
-	names, err := l.disk.list(filepath.Clean(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	byBase := map[string][]string{}
-	for _, name := range names {
-		if path := dir + name; !l.skip(path) {
-			base := baseOf(path)
-			byBase[base] = append(byBase[base], name)
-		}
-	}
-	l.names[dir] = byBase
-	return byBase, nil
 }
 
 // rotationOf returns the number or date in a rotated file's name.
@@ -172,6 +75,9 @@ func older(a, b candidate) int {
 	}
 	return a.changed.Compare(b.changed)
 }
+
+// is reports whether both are one file of one name.
+func (c candidate) is(d candidate) bool { return c.path == d.path && c.key == d.key }
 
 func (c candidate) live() bool { return c.number == "" && c.date == "" }
 

@@ -34,7 +34,9 @@ func (s *scan) settle() {
 			f.rotatedAt = s.now
 		}
 	}
-	s.forget(place)
+	if !slices.ContainsFunc(s.files, func(f *file) bool { return f.unsure && !f.done }) {
+		s.forget(place) // not before it is known what they are copies of
+	}
 	for key, p := range s.seen {
 		if _, there := place[key]; s.goneLong(there, &p.gone) {
 			delete(s.seen, key)

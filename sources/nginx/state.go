@@ -13,7 +13,7 @@ import (
 // of them has been read, or was not wanted; what is newer than the newest has not.
 type state struct {
 	Version int        `json:"v"`
-	At      int64      `json:"at"` // when it was made, in µs
+	At      int64      `json:"at"` // when the folders were last looked at, in µs
 	Logs    []logState `json:"logs"`
 }
 
