@@ -126,12 +126,14 @@ func (w *follower) compare(s *series, g *file, x suspect) (verdict, error) {
 		return isNew, nil
 	case !g.done:
 		return w.compareOpen(s, g, x)
-	case x.length >= 0 && x.length < g.offset:
-		return x.shorter(), nil
 	case unpacks(x.content, g.offset):
 		return isCopy, nil
 	}
-	return x.holds(g.state())
+	v, err := x.holds(g.state())
+	if v == isNew && err == nil && x.endsBefore(g.offset) {
+		return x.shorter(), nil
+	}
+	return v, err
 }
 
 // holds says whether x has what was read of a file, or more.
@@ -148,6 +150,15 @@ func (x suspect) holds(g fileState) (verdict, error) {
 	return isNew, nil
 }
 
+// endsBefore reports whether x has less than up to the offset.
+func (x suspect) endsBefore(offset int64) bool {
+	if x.length >= 0 {
+		return x.length < offset
+	}
+	last, _ := readFull(x.content, offset-1, 1) // a damaged one ends, too
+	return len(last) == 0
+}
+
 // shorter judges a file that begins like another and ends before the place that was
 // reached there: a copy to which the logger's last lines did not come before it was
 // truncated, or that was given up.
@@ -160,8 +171,8 @@ func (x suspect) shorter() verdict {
 
 // compareFrozen is compare for a file of which only fingerprints are left.
 func compareFrozen(g *file, x suspect, base string) (verdict, error) {
-	if x.length < 0 || x.length >= g.offset {
-		return x.holds(*g.frozen)
+	if v, err := x.holds(*g.frozen); v != isNew || err != nil || !x.endsBefore(g.offset) {
+		return v, err
 	}
 	if n := g.frozen.Head.Length; n <= len(x.start) {
 		if fingerprintOf(x.start[:n]) != g.frozen.Head {
@@ -255,7 +266,7 @@ func (g *file) moveTo(x suspect, reading bool) bool {
 	if former != nil {
 		_ = former.Close() // it was only read
 	}
-	g.key, g.path, g.checked, g.gone = x.key, x.path, x.status, time.Time{}
+	g.key, g.path, g.checked, g.gone = x.key, x.path, x.status, x.gone
 	if !reading {
 		g.close()
 	}
