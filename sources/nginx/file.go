@@ -24,6 +24,7 @@ type file struct {
 	id         string // empty until the first line is whole
 	generation int
 	offset     int64  // all before it was emitted
+	peeked     []byte // the first bytes of a file of which nothing was emitted
 	head       []byte // the first bytes of what was emitted
 	tail       []byte // the last bytes of what was emitted
 	piece      int
@@ -98,10 +99,22 @@ func (f *file) state() fileState {
 	if f.frozen != nil {
 		return *f.frozen
 	}
-	return fileState{
+	st := fileState{
 		ID: f.id, Generation: f.generation, Key: f.key, Offset: f.offset, Done: f.done,
 		Head: fingerprintOf(f.head), Tail: fingerprintOf(f.tail), Unended: f.unended, Piece: f.piece,
-		Plain: f.offset == 0 && !isCompressed(f.path), Late: f.unsure && f.late,
+		Late: f.unsure && f.late,
+	}
+	if f.offset == 0 {
+		st.Head, st.Plain = fingerprintOf(f.peeked), !isCompressed(f.path)
+	}
+	return st
+}
+
+// peek looks at the beginning of a file of which nothing was emitted, so that a later
+// run knows it by its contents, too.
+func (f *file) peek() {
+	if f.offset == 0 && f.content != nil && len(f.peeked) < headLength {
+		f.peeked, _ = readFull(f.content, 0, headLength) // what can't be read says step
 	}
 }
 
@@ -120,7 +133,9 @@ func (f *file) restore(s fileState) (same bool, err error) {
 		return false, err
 	}
 	f.id, f.generation, f.offset, f.unended, f.piece = s.ID, s.Generation, s.Offset, s.Unended, s.Piece
-	f.head, f.tail = head, tail
+	if f.head, f.tail = head, tail; s.Offset == 0 {
+		f.peeked, f.head = head, nil
+	}
 	return true, nil
 }
 
@@ -140,7 +155,7 @@ func (f *file) truncate() (former *file) {
 		path: f.path, id: f.id, generation: f.generation, offset: f.offset, head: f.head, tail: f.tail,
 		piece: f.piece, unended: f.unended, done: true, limit: noLimit, looked: -1, time: f.time, truncated: true, rotatedAt: f.grownAt,
 	}
-	f.id, f.generation, f.offset, f.head, f.tail = "", 0, 0, nil, nil
+	f.id, f.generation, f.offset, f.peeked, f.head, f.tail = "", 0, 0, nil, nil, nil
 	f.piece, f.unended, f.looked = 0, false, -1
 	return former
 }

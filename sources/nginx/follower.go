@@ -33,9 +33,9 @@ type follower struct {
 
 	silent  []string         // patterns that match nothing
 	odd     map[string]error // paths that name a device or a pipe
-	scanned time.Time // when the folders were last looked at
-	whole   time.Time // when a look that saw all of them began
-	dirty   bool // the state has changed since it was last emitted
+	scanned time.Time        // when the folders were last looked at
+	whole   time.Time        // when a look that saw all of them began
+	dirty   bool             // the state has changed since it was last emitted
 }
 
 func newFollower(s *Source, out pipeline.Emitter) *follower {

@@ -2,7 +2,6 @@ package nginx
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -15,19 +14,15 @@ const clockSlack = 2 * time.Second
 // Files older than the oldest that the state names were read before it, or were not
 // wanted; but one that was written since holds something new, whatever its name.
 func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
-	matched, err := s.match(states)
+	matched, oldest, err := s.match(states)
 	if err != nil {
 		return err
-	}
-	first := len(s.candidates)
-	if i := slices.Index(matched, true); i >= 0 {
-		first = i
 	}
 	s.liveKnown = len(matched) > 0 && matched[len(matched)-1] && s.live() != nil
 	for i, c := range s.candidates {
 		switch {
 		case matched[i]:
-		case len(states) > 0 && i < first && first < len(s.candidates) && c.changed.Before(at.Add(-clockSlack)):
+		case len(states) > 0 && i < oldest && oldest < len(s.candidates) && c.changed.Before(at.Add(-clockSlack)):
 			s.pass(c) // older than what was read last
 		case len(states) == 0 && (!s.wanted(c.path) || atEnd && i < len(s.candidates)-1):
 			s.pass(c)
@@ -47,36 +42,50 @@ type claim int
 const (
 	byKey      claim = iota // it has the state's key, and its contents agree
 	byContents              // it has the contents: a copy, compressed perhaps
-	byKeyAlone              // nothing was read of it, so there are no contents to compare
+	unreadKey               // nothing was read of it; it has the key and begins like it
+	unreadHead              // nothing was read of it; it begins like it, as a copy does
 )
 
-// matches reports whether the claim may be made, before the candidate is opened. By
-// the key alone a file goes last: the kernel may have given it to a copy of another.
+// matches reports whether the claim may be made, before the candidate is opened. The
+// files of which nothing was read go last: the kernel may have given the key of one to
+// a copy of another.
 func (by claim) matches(st fileState, c candidate) bool {
-	if by == byKeyAlone {
-		return st.Offset == 0 && c.key == st.Key && !(st.Plain && isCompressed(c.path))
+	if (st.Offset == 0) != (by >= unreadKey) {
+		return false
 	}
 	truncated := st.Key == fileKey{} // what it held can only be in a copy
-	return st.Offset > 0 && (c.key == st.Key) == (by == byKey) && !(truncated && c.live())
+	switch by {
+	case unreadKey:
+		return c.key == st.Key && !(st.Plain && isCompressed(c.path))
+	case unreadHead:
+		return st.Head.Length > 0 && !c.live()
+	}
+	return (c.key == st.Key) == (by == byKey) && !(truncated && c.live())
 }
 
-// match gives each state its file and reports which candidates were taken.
-func (s *scan) match(states []fileState) (matched []bool, err error) {
-	matched = make([]bool, len(s.candidates))
+// tells reports whether contents were compared. An empty file is only known by its key.
+func (st fileState) tells() bool { return st.Head.Length > 0 }
+
+// match gives each state its file. It reports which candidates were taken, and which
+// is the oldest of those that are known for sure.
+func (s *scan) match(states []fileState) (matched []bool, oldest int, err error) {
+	matched, oldest = make([]bool, len(s.candidates)), len(s.candidates)
 	found := make([]bool, len(states))
-	for _, by := range []claim{byKey, byContents, byKeyAlone} {
+	for _, by := range []claim{byKey, byContents, unreadKey, unreadHead} {
 		for n, st := range states {
 			if found[n] {
 				continue
 			}
 			i, f, err := s.find(st, by, matched)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if i < 0 {
 				continue
 			}
-			found[n], matched[i] = true, true
+			if found[n], matched[i] = true, true; st.tells() {
+				oldest = min(oldest, i)
+			}
 			s.files = append(s.files, f)
 		}
 	}
@@ -85,7 +94,7 @@ func (s *scan) match(states []fileState) (matched []bool, err error) {
 			s.lost(st)
 		}
 	}
-	return matched, nil
+	return matched, oldest, nil
 }
 
 // find returns the newest candidate with what a state says, and the file to go on with.
@@ -99,7 +108,7 @@ func (s *scan) find(st fileState, by claim, matched []bool) (int, *file, error) 
 		switch {
 		case errors.Is(err, errMoved):
 			return -1, nil, err
-		case err != nil && by != byContents && !isCompressed(c.path):
+		case err != nil && (by == byKey || by == unreadKey) && !isCompressed(c.path):
 			// Without it nothing tells whether it is the one; to take it for another would
 			// be to read it twice.
 			return -1, nil, err

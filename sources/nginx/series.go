@@ -102,6 +102,7 @@ func (s *scan) known(c candidate) (bool, error) {
 		case f.key != c.key || f.key == fileKey{}:
 		case !f.done: // its descriptor is open, so nobody else can have the key
 			f.path = c.path
+			f.peek()
 			return true, nil
 		case f.checked.same(c.status):
 			f.path = c.path
@@ -165,6 +166,7 @@ func (s *scan) add(c candidate, atEnd bool) error {
 			return errors.Join(err, opened.Close())
 		}
 	}
+	f.peek()
 	s.files = append(s.files, f)
 	s.changed = true
 	s.log.counts.opened.Add(1)
