@@ -13,7 +13,8 @@ import (
 )
 
 // raftLogger gives raft's messages to slog. Below Warn they are dropped: the normal course is silent. So is what raft says of
-// each group, several times a second, for as long as a node cannot be reached: the transport says that once.
+// each group, several times a second, for as long as a node cannot be reached, which the transport says once, and of each
+// pipeline that ends as its group is at rest.
 type raftLogger struct {
 	to   *slog.Logger
 	name string
@@ -43,7 +44,7 @@ func (l *raftLogger) Info(string, ...any) {}
 
 // Warn implements hclog.Logger.
 func (l *raftLogger) Warn(msg string, args ...any) {
-	if !slices.ContainsFunc(args, unreachable) {
+	if !slices.ContainsFunc(args, ordinary) {
 		l.to.Warn("raft", l.attrs(msg, args)...)
 	}
 }
@@ -51,10 +52,10 @@ func (l *raftLogger) Warn(msg string, args ...any) {
 // Error implements hclog.Logger. Raft calls errors what a group recovers from; what ends a group is told by its Err.
 func (l *raftLogger) Error(msg string, args ...any) { l.Warn(msg, args...) }
 
-// unreachable says whether a message's argument is the error of a node that cannot be reached.
-func unreachable(arg any) bool {
+// ordinary says whether a message's argument is an error that is nothing to be told of each group.
+func ordinary(arg any) bool {
 	err, ok := arg.(error)
-	return ok && errors.Is(err, transport.ErrUnreachable)
+	return ok && (errors.Is(err, transport.ErrUnreachable) || errors.Is(err, transport.ErrAtRest))
 }
 
 func (l *raftLogger) attrs(msg string, args []any) []any {

@@ -50,8 +50,11 @@ type binder interface {
 	Bind(journal transport.Journal, self raft.ServerID, servers func() []raft.Server)
 }
 
-// teller is a transport that tells followers what is committed.
-type teller interface{ TellCommitted(transport.Committed) }
+// teller is a transport that tells followers what is committed, and is told of what is appended.
+type teller interface {
+	TellCommitted(transport.Committed)
+	Appends()
+}
 
 var (
 	_ binder = (*transport.Group)(nil)
@@ -83,6 +86,7 @@ func (m *member) start(o Options, j *storage.Journal, fsm raft.FSM, snaps raft.S
 	}
 	if t, ok := trans.(teller); ok {
 		t.TellCommitted(m.committed)
+		m.store.onAppend = t.Appends
 	}
 	if err := m.bootstrap(conf, snaps, trans); err != nil {
 		return fmt.Errorf("starting the group in %s: %w", o.Dir, err)

@@ -59,6 +59,7 @@ type store struct {
 	outcast   error          // refuses all entries
 	applied   func() uint64  // the last entry in the state machine
 
+	onAppend  func()            // told before entries are appended; nil: nobody asks
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
 
 	mu  sync.Mutex
@@ -98,6 +99,9 @@ func (s *store) stopOn(err error) error {
 func (s *store) StoreLogs(logs []*raft.Log) error {
 	if s.outcast != nil {
 		return s.outcast
+	}
+	if s.onAppend != nil {
+		s.onAppend()
 	}
 	err := s.Journal.StoreLogs(logs)
 	if errors.Is(err, storage.ErrDamagedFrame) && s.onRefused != nil {

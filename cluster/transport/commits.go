@@ -39,7 +39,7 @@ func (c *commits) add(g *Group) {
 	if c.groups[g] = struct{}{}; len(c.groups) > 1 {
 		return
 	}
-	wait := c.t.o.Window / 5
+	wait := c.t.o.soon()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(wait, c.tell)
 		return

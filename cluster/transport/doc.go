@@ -26,6 +26,7 @@
 //
 //   - Heartbeats of all groups to a peer wait for each other up to Options.Window and go as one frame. They are answered by
 //     the goroutine that reads them.
+//   - A follower of a group to which nothing was appended for Options.Timeout gets single requests instead of a pipeline.
 //   - A follower that has entries which it does not know to be committed is sent, once, the empty AppendEntries that raft
 //     would send after CommitTimeout.
 //   - An AppendEntries without entries that says what the follower acknowledged last (term, previous entry, commit

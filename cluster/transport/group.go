@@ -27,9 +27,9 @@ type Group struct {
 	id       GroupID
 	instance uint64 // never 0
 	rpcs     chan raft.RPC
-	waiting  chan *inbound // what raft has or will get from rpcs, in its order
 	ending   chan struct{}
 	running  sync.WaitGroup
+	rest     rest
 
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
@@ -44,6 +44,8 @@ type Group struct {
 	mu        sync.Mutex // guards all below
 	closed    bool
 	answering bool             // answers runs
+	queue     []*inbound       // requests of which no answer is waited for yet, in raft's order
+	fed       int              // of them raft has the first in rpcs
 	given     uint64           // requests that raft was given
 	held      int64            // bytes of requests that are not answered
 	flows     map[string]*flow // by peer
@@ -69,7 +71,7 @@ var (
 func (t *Transport) Group(id GroupID) (*Group, error) {
 	g := &Group{
 		t: t, id: id, instance: rand.Uint64() | 1,
-		rpcs: make(chan raft.RPC, groupRequests), waiting: make(chan *inbound, groupRequests+2),
+		rpcs:   make(chan raft.RPC, raftRequests),
 		ending: make(chan struct{}), flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
 	}
 	t.mu.Lock()
@@ -227,6 +229,9 @@ func (g *Group) AppendEntries(id raft.ServerID, target raft.ServerAddress, args 
 	if err := g.sendAppend(s, id, args, resp, func(err error) { result <- err }); err != nil {
 		return err
 	}
+	if len(args.Entries) == 0 && !isHeartbeat(args) {
+		defer g.awaitEmpty(s)()
+	}
 	return <-result
 }
 
@@ -241,15 +246,6 @@ func (g *Group) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, arg
 		*resp = raft.InstallSnapshotResponse{RPCHeader: g.header(target), Term: a.term, Success: a.flags&flagSuccess != 0}
 	}
 	return err
-}
-
-// AppendEntriesPipeline implements raft.Transport.
-func (g *Group) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	s, err := g.session(target)
-	if err != nil {
-		return nil, err
-	}
-	return newPipeline(g, s, id), nil
 }
 
 // storeMax raises v to at least n.

@@ -12,6 +12,9 @@ const (
 	groupBytes = 2 * maxRequest
 	// groupRequests bounds the number of these requests: a leader's appends, and votes.
 	groupRequests = flowRequests + 16
+	// raftRequests is how many of them raft has in front of it, so that it finds the next when it is done with one. The others
+	// are in a queue that takes no memory at rest.
+	raftRequests = 4
 )
 
 // inbound is a request on its way through raft.
@@ -51,16 +54,12 @@ func (in *inbound) free(t *Transport) {
 // deliver queues a request for raft, without waiting. If it does not return statusOK, the request is the caller's.
 func (g *Group) deliver(in *inbound) status {
 	in.resp = make(chan raft.RPCResponse, 1)
-	rpc := raft.RPC{Command: in.command, RespChan: in.resp}
-	if in.stream != nil {
-		rpc.Reader = in.stream
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.closed:
 		return statusNoGroup
-	case g.held+in.held > groupBytes || len(g.rpcs) == cap(g.rpcs) || len(g.waiting) == cap(g.waiting):
+	case g.held+in.held > groupBytes || len(g.queue) == groupRequests:
 		return statusBusy
 	case in.stream != nil && in.given != g.given:
 		return statusBusy // the log may have become longer than it was
@@ -70,13 +69,25 @@ func (g *Group) deliver(in *inbound) status {
 	}
 	g.held += in.held
 	g.given++
-	g.rpcs <- rpc // nobody else sends, so there is room
-	g.waiting <- in
+	g.queue = append(g.queue, in)
+	g.feed()
 	if !g.answering {
 		g.answering = true
 		g.running.Go(g.answers)
 	}
 	return statusOK
+}
+
+// feed gives raft what it has room for. The caller holds mu, as nobody else sends.
+func (g *Group) feed() {
+	for ; g.fed < len(g.queue) && len(g.rpcs) < raftRequests; g.fed++ {
+		in := g.queue[g.fed]
+		rpc := raft.RPC{Command: in.command, RespChan: in.resp}
+		if in.stream != nil {
+			rpc.Reader = in.stream
+		}
+		g.rpcs <- rpc
+	}
 }
 
 // idle says whether raft is with no request, and how many it was given.
@@ -90,13 +101,15 @@ func (g *Group) idle() (given uint64, ok bool) {
 func (g *Group) next() *inbound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	select {
-	case in := <-g.waiting:
-		return in
-	default:
-		g.answering = false
+	if len(g.queue) == 0 {
+		g.answering, g.queue = false, nil
 		return nil
 	}
+	g.feed() // it has answered all that it was given and is not in the queue, so it has room for the first
+	in := g.queue[0]
+	g.queue[0] = nil
+	g.queue, g.fed = g.queue[1:], g.fed-1
+	return in
 }
 
 // answers waits for raft's answers, in the order of the requests, which is raft's too, as long as there are requests.
@@ -135,16 +148,15 @@ func (g *Group) release(in *inbound) {
 
 // abandon answers what raft will never see. The group is closed, so nothing is added.
 func (g *Group) abandon() {
-	for {
-		select {
-		case in := <-g.waiting:
-			in.reply(answer{status: statusNoGroup})
-			g.t.budget.give(in.held)
-			if in.stream != nil {
-				in.stream.fail(ErrClosed)
-			}
-		default:
-			return
+	g.mu.Lock()
+	queue := g.queue
+	g.queue = nil
+	g.mu.Unlock()
+	for _, in := range queue {
+		in.reply(answer{status: statusNoGroup})
+		g.t.budget.give(in.held)
+		if in.stream != nil {
+			in.stream.fail(ErrClosed)
 		}
 	}
 }

@@ -38,8 +38,9 @@ type Options struct {
 	Observe ObserverHandler
 	// Timeout bounds each wait: for a connection, a write, room, an answer. 2 s by default.
 	Timeout time.Duration
-	// Window is how long a heartbeat waits for others to the same peer: a twentieth of Timeout by default. It is part of each
-	// group's pause between heartbeats.
+	// Window is how long a heartbeat waits for others to the same peer: an eighth of Timeout by default. It is part of each group's
+	// pause between heartbeats, of which raft's own, a tenth to a fifth of the timeout, begins with the answer. A window longer
+	// than the difference has the heartbeats of all groups to a peer fall into step.
 	Window time.Duration
 	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
 	Silence time.Duration
@@ -72,7 +73,7 @@ func (o Options) defaults() Options {
 		}
 	}
 	setDefault(&o.Timeout, 2*time.Second)
-	setDefault(&o.Window, o.Timeout/20)
+	setDefault(&o.Window, o.Timeout/8)
 	setDefault(&o.Silence, 2*time.Second)
 	setDefault(&o.Stagger, 300*time.Millisecond)
 	if o.ReceiveBytes == 0 {
@@ -89,6 +90,9 @@ func setDefault(d *time.Duration, to time.Duration) {
 		*d = to
 	}
 }
+
+// soon is how long answers to heartbeats, and news of what is committed, wait for others.
+func (o *Options) soon() time.Duration { return o.Window / 12 }
 
 // every is how often something is said on a connection that is not used.
 func (o *Options) every() time.Duration {

@@ -43,6 +43,9 @@ func newPipeline(g *Group, s *session, to raft.ServerID) *pipeline {
 
 // AppendEntries implements raft.AppendPipeline. It waits while there is no room, but not for longer than the time-out.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if len(args.Entries) == 0 && p.mayRest() {
+		return nil, ErrAtRest
+	}
 	if err := p.enter(); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func newServed(t *Transport, h hello, conn net.Conn) *served {
 	s.heard.Store(t.now())
 	s.head = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(h.node), Addr: []byte(h.node)}
 	s.out = newOutbox(conn, t.o.Timeout, &t.stats)
-	s.beats = newPulser(s.out, kindBeats, t.o.Window/5)
+	s.beats = newPulser(s.out, kindBeats, t.o.soon())
 	return s
 }
 
