@@ -44,9 +44,27 @@ func (l *raftLogger) Info(string, ...any) {}
 
 // Warn implements hclog.Logger.
 func (l *raftLogger) Warn(msg string, args ...any) {
-	if !slices.ContainsFunc(args, ordinary) {
+	switch {
+	case slices.ContainsFunc(args, ordinary):
+	case course(msg):
+		l.to.Debug("raft", l.attrs(msg, args)...)
+	default:
 		l.to.Warn("raft", l.attrs(msg, args)...)
 	}
+}
+
+// course says whether raft warns of what belongs to the normal course, of each group: a new member gets what it lacks, a leader
+// hands over, a member is down, or most are. It shows, once for the node, in what the transport logs, in the status and in /ready.
+func course(msg string) bool {
+	switch msg {
+	case "appendEntries rejected, sending older logs", "failed to get previous log", "previous log term mis-match",
+		"peer has newer term, stopping replication", "not part of stable configuration, aborting election",
+		"failed to contact", "failed to contact quorum of nodes, stepping down", "new leader elected, stepping down",
+		"heartbeat timeout reached, starting election", "Election timeout reached, restarting election",
+		"rejecting pre-vote request since we have a leader", "rejecting vote request since we have a leader":
+		return true
+	}
+	return false
 }
 
 // Error implements hclog.Logger. Raft calls errors what a group recovers from; what ends a group is told by its Err.

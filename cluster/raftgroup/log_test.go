@@ -18,6 +18,11 @@ func TestRaftSaysNothingOfNodesThatAreDown(t *testing.T) {
 	if said.Len() > 0 {
 		t.Errorf("of a node that is down it said %s", said.String())
 	}
+	l.Warn("failed to get previous log", "previous-index", 10, "last-index", 0, "error", "log not found")
+	l.Warn("Election timeout reached, restarting election")
+	if said.Len() > 0 {
+		t.Errorf("of a new member, and of most being down, it said %s", said.String())
+	}
 	l.Error("failed to heartbeat to", "peer", "2", "error", transport.ErrTimeout)
 	if got := said.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "dir=streams/x/0") || !strings.Contains(got, "failed to heartbeat") {
 		t.Errorf("of one that does not answer it said %q", got)
