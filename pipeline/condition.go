@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -62,6 +63,14 @@ func (c *condition) wait(s State, what string) {
 	defer c.mu.Unlock()
 	c.enter(s)
 	c.c.Waits = what
+}
+
+// standBy enters StateStandby, and logs that once: who runs beside another, or with Once, sees why nothing happens.
+func (c *condition) standBy(log *slog.Logger, what string) {
+	if !c.is(StateStandby) {
+		log.Info("standing by", "waits_for", what)
+	}
+	c.wait(StateStandby, what)
 }
 
 // enter changes the state. mu is held.

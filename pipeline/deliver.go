@@ -192,7 +192,7 @@ func (d *deliver) newOwner(streams map[string]StreamInfo) (owner, error) {
 	if d.journal.options.Remote {
 		whole := d.entry.Order != nil && d.entry.Order.Per != "partition"
 		return newGroupOwner(d.journal, group, d.entry.Streams, whole, func() {
-			d.condition.wait(StateStandby, "partitions: other workers deliver them all")
+			d.condition.standBy(d.log, "partitions: other workers deliver them all")
 		})
 	}
 	return &soleOwner{journal: d.journal, group: group, parts: partitionsOf(streams)}, nil

@@ -22,7 +22,7 @@ func (in *ingest) run(ctx context.Context) error {
 		return err
 	}
 	t, err := takeTurn(in.journal, sourceGroup(in.pipeline, in.entry.Name)+".turn", in.entry.Stream, func() {
-		in.condition.wait(StateStandby, "its turn: another worker runs this source")
+		in.condition.standBy(in.log, "its turn: another worker runs this source")
 	})
 	if err != nil {
 		return err
