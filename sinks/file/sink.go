@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/pipeline"
@@ -191,10 +192,25 @@ func (s *Sink) largest() int64 {
 // Report implements pipeline.Reporter.
 func (s *Sink) Report() pipeline.Report {
 	r := pipeline.Report{Counters: map[string]int64{"files": s.files, "file_bytes": s.bytes, "parts": int64(len(s.inOrder))}}
-	if s.waiting != "" {
+	switch {
+	case s.waiting != "":
 		r.Phase, r.Detail = "waiting", s.waiting
+	case len(s.inOrder) > 0:
+		r.Detail = s.unseen()
 	}
 	return r
+}
+
+// unseen says what is written and not visible yet, and when it will be.
+func (s *Sink) unseen() string {
+	var records int64
+	for _, p := range s.inOrder {
+		records += p.records
+	}
+	period := s.roll.Time.Microseconds()
+	end := time.UnixMicro((max(s.since, s.first)/period + 1) * period).UTC()
+	return fmt.Sprintf("records in files that are not visible yet: %d in %d; they are complete at %s (roll.time), or when one has the size of roll.size",
+		records, len(s.inOrder), end.Format(time.RFC3339))
 }
 
 // Close leaves what is not committed to the next run, which removes it.

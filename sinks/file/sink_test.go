@@ -39,6 +39,22 @@ func TestFilesAreNumberedByFlush(t *testing.T) {
 	}
 }
 
+// Whoever looks for records in files that are not complete is told where they are.
+func TestTheReportSaysWhenFilesBecomeVisible(t *testing.T) {
+	c := config(vfs.NewMem(), "/out/{kind}.ndjson")
+	c.Roll = file.RollConfig{Size: 300, Time: time.Minute}
+	s, _, _ := resume(t, c, sinktest.NewEnv(t))
+	sinktest.Write(t, s, event(0, `{"kind":"a"}`), event(1, `{"kind":"b"}`), event(2, `{"kind":"b"}`))
+	end := time.UnixMicro(sinktest.Stamp).UTC().Truncate(time.Minute).Add(time.Minute).Format(time.RFC3339)
+	if got := s.Report().Detail; !strings.Contains(got, "not visible yet: 3 in 2") || !strings.Contains(got, end) {
+		t.Errorf("the report says %q, want 3 records in 2 files until %s", got, end)
+	}
+	sinktest.Flush(t, s, 3)
+	if got := s.Report().Detail; got != "" {
+		t.Errorf("with all files visible it says %q", got)
+	}
+}
+
 func TestFilesEndBySizeAndByStamp(t *testing.T) {
 	c := config(vfs.NewMem(), "/out/{kind}.ndjson")
 	c.Roll = file.RollConfig{Size: 300, Time: time.Minute}
