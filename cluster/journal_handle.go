@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
@@ -23,6 +22,7 @@ type journalHandle struct {
 	node    *Node
 	stream  metadata.StreamID
 	number  int32
+	name    string // under which the node's file knows its copy
 	durable bool
 
 	mu     sync.RWMutex
@@ -40,9 +40,6 @@ type journalHandle struct {
 }
 
 func (h *journalHandle) key() journalKey { return journalKey{h.stream, h.number} }
-
-// copyName is under which the node's file knows the journal.
-func (h *journalHandle) copyName() string { return datadir.CopyName(h.stream, h.number) }
 
 // open returns the journal's group.
 func (h *journalHandle) open() (*raftgroup.Group, error) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
@@ -43,7 +44,9 @@ func (n *Node) live(s *metadata.Stream) (*liveStream, error) {
 		next.journals = l.journals
 	}
 	for i := int32(len(next.journals)); i < current.Journals; i++ {
-		next.journals = append(next.journals, &journalHandle{node: n, stream: s.ID, number: i, durable: next.policy.Durable})
+		next.journals = append(next.journals, &journalHandle{
+			node: n, stream: s.ID, number: i, name: datadir.CopyName(s.ID, i), durable: next.policy.Durable,
+		})
 	}
 	next.partitions = make([]Partition, current.Partitions)
 	for i := range next.partitions {

@@ -57,33 +57,44 @@ func (t *leadTable) heard(from string, body []byte) error {
 	if err := strictjson.Decode(body, &c); err != nil {
 		return err
 	}
-	t.said = map[int32][]byte{int32(id): bytes.Clone(body)}
 	if t.by == nil {
 		t.by, t.closing = map[journalKey]lead{}, map[int32]bool{}
 	}
 	t.closing[int32(id)] = c.Closing
-	before := map[journalKey]uint64{}
+	if t.takeOver(int32(id), c.Leads) || t.said == nil {
+		t.said = map[int32][]byte{} // what others said may count now
+	}
+	t.said[int32(id)] = bytes.Clone(body)
+	return nil
+}
+
+// takeOver has a node lead what it says, and only that, and says whether that is different from what was known. The caller
+// holds mu.
+func (t *leadTable) takeOver(id int32, leads []lead) (changed bool) {
+	before := map[journalKey]lead{}
 	maps.DeleteFunc(t.by, func(k journalKey, l lead) bool {
-		if l.node == int32(id) {
-			before[k] = l.Term
+		if l.node == id {
+			before[k] = l
 		}
-		return l.node == int32(id)
+		return l.node == id
 	})
-	for _, l := range c.Leads {
-		l.node = int32(id)
+	for _, l := range leads {
+		l.node = id
 		if old, ok := t.by[l.journalKey]; ok && old.Term >= l.Term {
 			continue
 		}
 		t.by[l.journalKey] = l
-		if before[l.journalKey] != l.Term {
+		was := before[l.journalKey]
+		if was.Term != l.Term {
 			t.ring()
 		}
+		changed = changed || !was.equal(l)
 		delete(before, l.journalKey)
 	}
 	if len(before) > 0 {
 		t.ring()
 	}
-	return nil
+	return changed || len(before) > 0
 }
 
 // ring has it looked who leads what.

@@ -130,7 +130,7 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 // whose names the copy that this node has of a journal. An observer's is as good as another's: it votes for nobody.
 func (n *Node) whose(h *journalHandle) string {
 	if n.Observes() {
-		return fmt.Sprintf("an observer's journal %s", datadir.CopyName(h.stream, h.number))
+		return fmt.Sprintf("an observer's journal %s", h.name)
 	}
-	return fmt.Sprintf("node %d's journal %s", n.id, datadir.CopyName(h.stream, h.number))
+	return fmt.Sprintf("node %d's journal %s", n.id, h.name)
 }

@@ -69,6 +69,9 @@ func (n *Node) tendReplicas(told notices) {
 				err := n.tendReplica(l, h)
 				mu.Lock()
 				defer mu.Unlock()
+				if err == nil && len(told) == 0 {
+					return
+				}
 				if what := fmt.Sprint("replica ", h.stream, h.number); err == nil {
 					delete(told, what)
 				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
@@ -83,7 +86,7 @@ func (n *Node) tendReplicas(told notices) {
 // tendReplica makes one journal here what the metadata wants it to be.
 func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 	s := l.stream
-	born, noted := n.file.Get().Replicas[h.copyName()]
+	born, noted := n.file.Get().Replicas[h.name]
 	mine, has := metadata.FindReplica(s.ReplicasOf(h.number), n.id)
 	old, leaving := metadata.FindReplica(s.LeavingOf(h.number), n.id)
 	want, wanted := mine, has
@@ -155,7 +158,7 @@ func (n *Node) beginReplica(l *liveStream, h *journalHandle, r metadata.Replica)
 			if i.Replicas == nil {
 				i.Replicas = map[string]uint64{}
 			}
-			i.Replicas[h.copyName()] = r.Born
+			i.Replicas[h.name] = r.Born
 		})
 	}
 	if err := h.start(func() (*raftgroup.Group, error) { return n.openJournalOf(h, r, peers, note) }); err != nil {
@@ -173,7 +176,7 @@ func (n *Node) dropReplica(h *journalHandle) error {
 	if err := errors.Join(datadir.RemoveAll(n.opts.FS, n.dir.Journal(h.stream, h.number)), n.removeAside(h)); err != nil {
 		return err
 	}
-	return n.file.Update(func(i *datadir.Identity) { delete(i.Replicas, h.copyName()) })
+	return n.file.Update(func(i *datadir.Identity) { delete(i.Replicas, h.name) })
 }
 
 // lookAfter has a copy whose group has ended, to be opened anew, opened in the next round.

@@ -75,7 +75,7 @@ func (n *Node) Report() NodeReport {
 		r.Journals = append(r.Journals, n.reportCopy(h, g))
 	})
 	n.eachUnopened(func(_ string, h *journalHandle, err error) {
-		r.Journals = append(r.Journals, CopyReport{journalKey: h.key(), Born: n.file.Get().Replicas[h.copyName()], Problem: err.Error()})
+		r.Journals = append(r.Journals, CopyReport{journalKey: h.key(), Born: n.file.Get().Replicas[h.name], Problem: err.Error()})
 	})
 	return r
 }
@@ -85,7 +85,7 @@ func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
 	c.Last, c.Position = g.Journal().LogEnd()
 	c.Doubt = g.Doubt()
 	if n.trans != nil {
-		c.Born = n.file.Get().Replicas[h.copyName()]
+		c.Born = n.file.Get().Replicas[h.name]
 	}
 	for _, err := range []error{g.Err(), g.Journal().Err()} {
 		if err != nil && !errors.Is(err, storage.ErrClosed) && c.Problem == "" {

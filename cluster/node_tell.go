@@ -13,7 +13,7 @@ const (
 	// often at other times, as copies fall behind and catch up. The others are told at changes, and each leadsAgain.
 	leadsEvery  = 50 * time.Millisecond
 	leadsSettle = time.Second
-	leadsSeldom = 500 * time.Millisecond
+	leadsSeldom = time.Second
 	leadsAgain  = 2 * time.Second
 	// tellWithin bounds the wait for a node that is told.
 	tellWithin = time.Second

@@ -172,7 +172,7 @@ func (g *Group) RequestVote(id raft.ServerID, target raft.ServerAddress, args *r
 	}
 	a, err := g.vote(id, target, kindVote, flags, args.Term, args.LastLogIndex, args.LastLogTerm)
 	if err == nil {
-		*resp = raft.RequestVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
+		*resp = raft.RequestVoteResponse{RPCHeader: headerOf(string(target)), Term: a.term, Granted: a.flags&flagSuccess != 0}
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (g *Group) RequestVote(id raft.ServerID, target raft.ServerAddress, args *r
 func (g *Group) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	a, err := g.vote(id, target, kindPreVote, 0, args.Term, args.LastLogIndex, args.LastLogTerm)
 	if err == nil {
-		*resp = raft.RequestPreVoteResponse{RPCHeader: g.header(target), Term: a.term, Granted: a.flags&flagSuccess != 0}
+		*resp = raft.RequestPreVoteResponse{RPCHeader: headerOf(string(target)), Term: a.term, Granted: a.flags&flagSuccess != 0}
 	}
 	return err
 }
@@ -203,9 +203,9 @@ func (g *Group) to(id raft.ServerID) []byte {
 	return member[:]
 }
 
-// header is that of a member's response.
-func (g *Group) header(member raft.ServerAddress) raft.RPCHeader {
-	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(member), Addr: []byte(member)}
+// headerOf is the header of what a node asks or answers.
+func headerOf(node string) raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(node), Addr: []byte(node)}
 }
 
 // TimeoutNow implements raft.Transport.
@@ -215,7 +215,7 @@ func (g *Group) TimeoutNow(id raft.ServerID, target raft.ServerAddress, _ *raft.
 		return err
 	}
 	_, err = s.request(kindTimeout, 0, g.to(id))
-	resp.RPCHeader = g.header(target)
+	resp.RPCHeader = headerOf(string(target))
 	return err
 }
 
@@ -243,7 +243,7 @@ func (g *Group) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, arg
 	}
 	a, err := g.sendSnapshot(s, id, args, data)
 	if err == nil {
-		*resp = raft.InstallSnapshotResponse{RPCHeader: g.header(target), Term: a.term, Success: a.flags&flagSuccess != 0}
+		*resp = raft.InstallSnapshotResponse{RPCHeader: headerOf(string(target)), Term: a.term, Success: a.flags&flagSuccess != 0}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -24,6 +25,7 @@ const (
 type peer struct {
 	t      *Transport
 	id     string
+	head   raft.RPCHeader // of what it answers; nobody changes it
 	window *semaphore.Weighted
 	heard  atomic.Int64    // the moment when the last bytes came, on whatever connection
 	moved  chan struct{}   // there is a reason to connect now
@@ -42,7 +44,7 @@ type peer struct {
 }
 
 func newPeer(t *Transport, id, address string) *peer {
-	p := &peer{t: t, id: id, address: address, window: semaphore.NewWeighted(peerWindow), moved: make(chan struct{}, 1)}
+	p := &peer{t: t, id: id, head: headerOf(id), address: address, window: semaphore.NewWeighted(peerWindow), moved: make(chan struct{}, 1)}
 	p.ctx, p.remove = context.WithCancel(t.ctx)
 	return p
 }

@@ -243,7 +243,7 @@ func (a *appending) finish(got answer, err error) {
 	*a.resp = raft.AppendEntriesResponse{}
 	if err == nil {
 		*a.resp = raft.AppendEntriesResponse{
-			RPCHeader: a.g.header(raft.ServerAddress(a.s.peer.id)), Term: got.term, LastLog: got.lastLog,
+			RPCHeader: a.s.peer.head, Term: got.term, LastLog: got.lastLog,
 			Success: success, NoRetryBackoff: got.flags&flagNoBackoff != 0,
 		}
 		if success {

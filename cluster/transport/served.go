@@ -54,7 +54,7 @@ func newServed(t *Transport, h hello, conn net.Conn) *served {
 	s := &served{t: t, node: h.node, address: h.address, instance: h.instance, calls: make(chan struct{}, callsAtOnce), partial: map[uint64]*partial{}, streams: map[uint64]*stream{}}
 	s.ctx, s.cancel = context.WithCancel(t.ctx)
 	s.heard.Store(t.now())
-	s.head = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(h.node), Addr: []byte(h.node)}
+	s.head = headerOf(h.node)
 	s.out = newOutbox(conn, t.o.Timeout, &t.stats)
 	s.beats = newPulser(s.out, kindBeats, t.o.soon())
 	return s

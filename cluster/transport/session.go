@@ -123,6 +123,9 @@ func (w waiter) wait() (answer, error) {
 	return o.answer, o.answer.err()
 }
 
+// ErrNotOpen refuses a request of a group that the peer has not opened: yet, as it has just got a copy, or any more.
+var ErrNotOpen = errors.New("peer has not opened the group")
+
 // err is why the request was not carried out, nil if it was.
 func (a answer) err() error {
 	switch {
@@ -130,6 +133,8 @@ func (a answer) err() error {
 		return nil
 	case a.status == statusFailed:
 		return fmt.Errorf("peer refuses the request: %s", a.text)
+	case a.status == statusNoGroup:
+		return ErrNotOpen
 	}
 	return fmt.Errorf("%v", a.status)
 }

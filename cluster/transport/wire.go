@@ -103,7 +103,8 @@ type memberAddress [16]byte
 // address is that of a group's member. A node may have one copy after the other, which are different members: what one of
 // them is sent is never answered, or acknowledged, by another one.
 func (g GroupID) address(member raft.ServerID) memberAddress {
-	sum := sha256.Sum256(append(g[:], member...))
+	var room [64]byte // most are shorter, and need no memory of the heap
+	sum := sha256.Sum256(append(append(room[:0], g[:]...), member...))
 	return memberAddress(sum[:16])
 }
 
