@@ -100,6 +100,9 @@ const (
 func (h *heap) look(of heapUse, passed time.Duration) turn {
 	h.looked, h.bytes = h.looked+passed, h.bytes+of.allocated
 	changes := math.Abs(of.goroutines) >= changingRate*passed.Seconds()
+	if changes { // what it leaves behind is given back, though little was allocated
+		h.rested, h.looked, h.bytes = false, 0, 0
+	}
 	switch {
 	case h.busy && changes:
 		h.busy = false

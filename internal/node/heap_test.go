@@ -34,6 +34,9 @@ func TestTheHeapHasAFloorWhileThereIsWork(t *testing.T) {
 		{0, 0, quietAfter, nothing},
 		{1.5 * quietRate * quietAfter.Seconds(), 0, quietAfter, nothing}, // neither
 		{0, 0, quietAfter, rest},
+		{0, -changingRate, second, nothing},
+		{0, 0, quietAfter - second, nothing},
+		{0, 0, second, rest}, // once more, after that
 		{2 * busyRate, 0, 2 * second, work},
 	} {
 		if got := h.look(heapUse{step.bytes, step.goroutines}, step.passed); got != step.want {
