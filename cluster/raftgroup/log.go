@@ -14,7 +14,7 @@ import (
 
 // raftLogger gives raft's messages to slog. Below Warn they are dropped: the normal course is silent. So is what raft says of
 // each group, several times a second, for as long as a node cannot be reached, which the transport says once, and of each
-// pipeline that ends as its group is at rest.
+// pipeline that ends as its group is at rest, and of copies that are about to be opened.
 type raftLogger struct {
 	to   *slog.Logger
 	name string
@@ -73,7 +73,7 @@ func (l *raftLogger) Error(msg string, args ...any) { l.Warn(msg, args...) }
 // ordinary says whether a message's argument is an error that is nothing to be told of each group.
 func ordinary(arg any) bool {
 	err, ok := arg.(error)
-	return ok && (errors.Is(err, transport.ErrUnreachable) || errors.Is(err, transport.ErrAtRest))
+	return ok && (errors.Is(err, transport.ErrUnreachable) || errors.Is(err, transport.ErrAtRest) || errors.Is(err, transport.ErrNotOpen))
 }
 
 func (l *raftLogger) attrs(msg string, args []any) []any {
