@@ -48,7 +48,11 @@ func (w *follower) judge(s *series, f *file) (settled bool, err error) {
 	var better *file // of which x has more than was read
 	part, sure := false, true
 	for _, g := range s.files {
-		if g == f || g.unsure || !x.canCopy(g, s.base) {
+		if g == f || g.unsure {
+			continue
+		}
+		if !x.canCopy(g, s.base) {
+			sure = sure && g.intact()
 			continue
 		}
 		switch v, err := w.compare(s, g, x); {
@@ -190,9 +194,8 @@ func compareFrozen(g *file, x suspect, base string) (verdict, error) {
 // will never be needed because g was read beyond it, and of a copy that is better than
 // the one that g is read from.
 func (w *follower) compareOpen(s *series, g *file, x suspect) (verdict, error) {
-	tail, err := readFull(g.content, g.offset-int64(len(g.tail)), len(g.tail))
-	if err != nil || !bytes.Equal(tail, g.tail) {
-		return notSure, nil // it was truncated; its next step will say so
+	if !g.intact() {
+		return notSure, nil // its next step will say so
 	}
 	st, err := g.content.stat()
 	if err != nil {
@@ -218,6 +221,15 @@ func (w *follower) compareOpen(s *series, g *file, x suspect) (verdict, error) {
 		return isCopy, nil
 	}
 	return notSure, nil
+}
+
+// intact reports whether what was read last still stands in an open file.
+func (g *file) intact() bool {
+	if g.content == nil {
+		return true
+	}
+	tail, err := readFull(g.content, g.offset-int64(len(g.tail)), len(g.tail))
+	return err == nil && bytes.Equal(tail, g.tail)
 }
 
 // alikeAt reports whether both contents have the same bytes before the offset.

@@ -36,6 +36,7 @@ type file struct {
 	rotatedAt time.Time // when it was first not the newest of its log; zero before
 	grownAt   time.Time // when it last had something new
 	looked    int64     // size at which there was no whole line; -1 if not known
+	lookedAt  time.Time // when the file of that size had been written
 	size      int64     // when it was last asked for
 	time      int64     // of the last record that had one
 	checked   status    // as a done file looked when its contents were last compared

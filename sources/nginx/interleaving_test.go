@@ -201,7 +201,7 @@ func (w *world) check(t *testing.T) {
 // alone: DAYBOOK_NGINX_SEED=17.
 func TestRotationsBetweenAnyTwoCallsLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
-	first, n := uint64(1), uint64(2000)
+	first, n := uint64(1), uint64(400)
 	if v := os.Getenv("DAYBOOK_NGINX_SEED"); v != "" {
 		seed, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
@@ -215,19 +215,16 @@ func TestRotationsBetweenAnyTwoCallsLoseAndRepeatNothing(t *testing.T) {
 		}
 		n *= times
 	}
-	deadline := time.Now().Add(20 * time.Second)
 	for seed := first; seed < first+n; seed++ {
-		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			w.play(t)
 			w.check(t)
 			if l := w.logger; t.Failed() {
-				t.Logf("seed %d: all %t copies %d pack %d keep %d giveUp %d meantime %d", seed, w.all, l.copies, l.pack, l.keep, l.giveUp, l.meantime)
+				t.Logf("seed %d: rotated files wanted %t, of ten rotations %d by copies, packs %d, keeps %d, of ten copies %d given up, of ten steps of a copy %d with a line",
+					seed, w.all, l.copies, l.pack, l.keep, l.giveUp, l.meantime)
 			}
 		})
-		if !ok && time.Now().After(deadline) {
-			break
-		}
 	}
 }
 

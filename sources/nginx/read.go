@@ -32,7 +32,7 @@ func (w *follower) step(ctx context.Context, s *series, f *file) (bool, error) {
 		f.ended = w.once
 		return false, nil
 	}
-	if size >= 0 && size == f.looked {
+	if size >= 0 && size == f.looked && changed.Equal(f.lookedAt) {
 		return w.idle(ctx, s, f, changed, nil)
 	}
 	if f.unsure {
@@ -203,6 +203,7 @@ func (w *follower) idle(ctx context.Context, s *series, f *file, changed time.Ti
 			f.looked = at
 			f.grownAt = w.now()
 		}
+		f.lookedAt = changed
 	}
 	if f.limit >= 0 && f.looked == f.offset {
 		f.ended = true

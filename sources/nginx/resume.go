@@ -2,6 +2,7 @@ package nginx
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,8 @@ func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	if err != nil {
 		return err
 	}
-	s.liveKnown = len(matched) > 0 && matched[len(matched)-1] && s.live() != nil
+	live := s.live()
+	s.liveKnown = live != nil && slices.ContainsFunc(states, func(st fileState) bool { return st.Key == live.key })
 	for i, c := range s.candidates {
 		switch {
 		case matched[i]:
@@ -131,6 +133,7 @@ func (s *scan) goOn(c candidate, st fileState) (*file, error) {
 		return nil, errors.Join(err, opened.Close())
 	}
 	f.unsure, f.late = st.Offset == 0 && !c.live(), st.Late
+	f.peek()
 	now, err := opened.stat()
 	if err == nil && st.Done && (opened.length(now) == st.Offset || unpacks(opened, st.Offset)) {
 		f.done, f.checked = true, now
@@ -148,9 +151,9 @@ func (s *scan) lost(st fileState) {
 	if st.ID == "" {
 		return // nothing was emitted of it
 	}
-	live := s.live()
 	f := newFile(s.base, fileKey{}, nil, s.now)
-	f.truncated = st.Key == fileKey{} || live != nil && live.key == st.Key
+	// Where its key is still there, with other contents, it was truncated.
+	f.truncated = st.Key == fileKey{} || slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.key == st.Key })
 	st.Done, st.Key = true, fileKey{}
 	f.id, f.generation, f.offset = st.ID, st.Generation, st.Offset
 	f.done, f.rotatedAt, f.frozen = true, s.now, &st

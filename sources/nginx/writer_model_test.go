@@ -29,9 +29,6 @@ type logger struct {
 	keep     int // how many rotated files stay
 	giveUp   int // of ten copies, how many are cut short, without a truncation
 	meantime int // of ten steps of a copy, before how many nginx writes
-	alike    int // lines at the beginning of each file that are all the same
-	sameLine int // how many more of these are due
-	same     int // how many were written
 }
 
 func newLogger(seed uint64, disk *memory) *logger {
