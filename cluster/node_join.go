@@ -74,7 +74,7 @@ func (n *Node) identify() error {
 		}
 	}
 	n.id = f.Get().Node
-	return f.Update(func(i *datadir.Identity) { i.Starts++ })
+	return f.CountStart()
 }
 
 // begin makes the node's file: of the founding node, of one that was alone so far, or of one that is going to join.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"sync"
 
 	"github.com/daybook-data/daybook/internal/strictjson"
@@ -60,8 +61,9 @@ type File struct {
 	fs   vfs.FS
 	path string
 
-	mu  sync.Mutex // held while the file is written
-	now Identity   // guarded by mu
+	mu    sync.Mutex // held while the file is written; guards all below
+	now   Identity
+	there bool // the file exists
 }
 
 // OpenFile reads the file in dir; found is false if there is none, and the first Update makes it.
@@ -85,6 +87,7 @@ func OpenFile(fsys vfs.FS, dir string) (f *File, found bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("%s is damaged: %w; it says which node this directory belongs to: restore it, or take the node out of the cluster and join with an empty directory", f.path, err)
 	}
+	f.there = true
 	return f, true, nil
 }
 
@@ -95,13 +98,17 @@ func (f *File) Get() Identity {
 	return f.now
 }
 
-// Update changes the identity. When it returns nil the change is durable.
+// Update changes the identity. When it returns nil the change is durable. Nothing is written where nothing changes: on a
+// full disk that would fail.
 func (f *File) Update(change func(*Identity)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := f.now
 	next.Peers, next.Replicas = maps.Clone(next.Peers), maps.Clone(next.Replicas)
 	change(&next)
+	if f.there && reflect.DeepEqual(next, f.now) {
+		return nil
+	}
 	node, err := json.Marshal(next)
 	if err != nil {
 		return err
@@ -113,7 +120,7 @@ func (f *File) Update(change func(*Identity)) error {
 	if err := vfs.WriteFile(f.fs, f.path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", f.path, err)
 	}
-	f.now = next
+	f.now, f.there = next, true
 	return nil
 }
 
