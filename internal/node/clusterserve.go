@@ -27,10 +27,13 @@ type clusterRefusal struct {
 // journalQuestion is about one journal of a stream.
 type journalQuestion struct {
 	Stream  string  `json:"stream"`
-	Journal int32   `json:"journal"`
+	Journal int32   `json:"journal"`         // unnumbered: the only one that the stream has
 	Nodes   []int32 `json:"nodes,omitempty"` // move: where it is to be, the one that should lead it first
 	Node    int32   `json:"node,omitempty"`  // transfer: who should lead it
 }
+
+// unnumbered stands for the only journal of a stream.
+const unnumbered = -1
 
 // transferAnswer says why a node gets a lead only later, if it does.
 type transferAnswer struct {
@@ -109,13 +112,17 @@ func wronglyAsked(err error) bool {
 	return false
 }
 
-// journalOf finds the stream of a question, whose journal has to be one of its.
-func (s *store) journalOf(q journalQuestion) (*metadata.Stream, error) {
+// journalOf finds the stream of a question, whose journal has to be one of its, and gives it its number.
+func (s *store) journalOf(q *journalQuestion) (*metadata.Stream, error) {
 	stream, ok := s.node.Meta().Stream(q.Stream)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w %q", metadata.ErrUnknownStream, q.Stream)
 	case q.Journal >= 0 && q.Journal < stream.Journals:
+	case q.Journal == unnumbered && stream.Journals == 1:
+		q.Journal = 0
+	case q.Journal == unnumbered:
+		return nil, fmt.Errorf("%w: stream %s has %d journals: name one, from %s/0 to %s/%d", ErrConfig, q.Stream, stream.Journals, q.Stream, q.Stream, stream.Journals-1)
 	case stream.Journals == 1:
 		return nil, fmt.Errorf("%w: stream %s has one journal, %s/0, for all its partitions", metadata.ErrUnknownPartition, q.Stream, q.Stream)
 	default:
@@ -143,7 +150,7 @@ func upToDate[Q any](s *store, do func(context.Context, Q) (any, error)) func(co
 
 // moveJournal puts a journal onto other nodes.
 func (s *store) moveJournal(ctx context.Context, q journalQuestion) (any, error) {
-	stream, err := s.journalOf(q)
+	stream, err := s.journalOf(&q)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +205,7 @@ func (s *store) removeNode(ctx context.Context, r Removal) (any, error) {
 
 // transferJournal makes a replica the one that leads, and should lead from now on.
 func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, error) {
-	stream, err := s.journalOf(q)
+	stream, err := s.journalOf(&q)
 	if err != nil {
 		return nil, err
 	}

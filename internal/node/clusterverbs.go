@@ -121,7 +121,7 @@ func (v *ClusterVerbs) Move(ctx context.Context, of string, to []int32) error {
 	if a.Had != 0 && a.Had != len(to) {
 		changed = fmt.Sprintf("; it had %s, and has %d from now on", many(a.Had, "copy", "copies"), len(to))
 	}
-	return v.done(nil, "moving %s/%d to %s%s", q.Stream, q.Journal, onNodes(to), changed)
+	return v.done(nil, "moving %s to %s%s", q.name(), onNodes(to), changed)
 }
 
 // Transfer makes a node the one that leads a journal.
@@ -139,18 +139,18 @@ func (v *ClusterVerbs) Transfer(ctx context.Context, of string, to int32) error 
 		return err
 	}
 	if a.Later != "" {
-		return v.done(nil, "node %d leads %s/%d as soon as it can: %s", to, q.Stream, q.Journal, a.Later)
+		return v.done(nil, "node %d leads %s as soon as it can: %s", to, q.name(), a.Later)
 	}
-	return v.done(nil, "node %d leads %s/%d", to, q.Stream, q.Journal)
+	return v.done(nil, "node %d leads %s", to, q.name())
 }
 
-// journal parses STREAM/JOURNAL; without a number it is journal 0.
+// journal parses STREAM/JOURNAL; the number may be left out where a stream has one journal.
 func (v *ClusterVerbs) journal(of string) (client *clusterClient, q journalQuestion, err error) {
 	stream, number, given := strings.Cut(of, "/")
-	q.Stream = stream
+	q.Stream, q.Journal = stream, unnumbered
 	if given {
 		n, err := strconv.ParseInt(number, 10, 32)
-		if err != nil {
+		if err != nil || n < 0 {
 			return nil, q, fmt.Errorf("%w: %q is not STREAM/JOURNAL with the journal's number", ErrConfig, of)
 		}
 		q.Journal = int32(n)
@@ -158,6 +158,9 @@ func (v *ClusterVerbs) journal(of string) (client *clusterClient, q journalQuest
 	client, err = v.client()
 	return client, q, err
 }
+
+// name is that of the journal.
+func (q journalQuestion) name() string { return fmt.Sprintf("%s/%d", q.Stream, max(q.Journal, 0)) }
 
 // Removal says how a node is taken out.
 type Removal = cluster.Removal

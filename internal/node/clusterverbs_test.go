@@ -237,13 +237,18 @@ func TestAClusterIsLookedAfterWithItsVerbs(t *testing.T) {
 		t.Error("the server that was taken out goes on")
 	}
 	l.inOrder()
+	two := "2"
+	if _, err := admin.CreateTopic(t.Context(), 4, 1, map[string]*string{"daybook.journals": &two}, "wide"); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		what string
 		do   func(*node.ClusterVerbs, context.Context) error
 		want error
 	}{
 		{"unknown stream", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "no/0", []int32{1}) }, node.ErrConfig},
-		{"unknown partition", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/7", 1) }, node.ErrConfig},
+		{"stream wide has 2 journals: name one, from wide/0 to wide/1", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "wide", []int32{1}) }, node.ErrConfig},
+		{"unknown partition: stream t0 has one journal, t0/0,", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/7", 1) }, node.ErrConfig},
 		{"unknown node", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Move(ctx, "t0/0", []int32{1, 9}) }, node.ErrConfig},
 		{"unknown node 9: the cluster has 1,2", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Transfer(ctx, "t0/0", 9) }, node.ErrConfig},
 		{"unknown node 9: the cluster has 1,2", func(v *node.ClusterVerbs, ctx context.Context) error { return v.Remove(ctx, node.Removal{Node: 9}) }, node.ErrConfig},
