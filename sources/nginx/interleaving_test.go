@@ -221,8 +221,8 @@ func TestRotationsBetweenAnyTwoCallsLoseAndRepeatNothing(t *testing.T) {
 			w.play(t)
 			w.check(t)
 			if l := w.logger; t.Failed() {
-				t.Logf("seed %d: rotated files wanted %t, of ten rotations %d by copies, packs %d, keeps %d, of ten copies %d given up, of ten steps of a copy %d with a line",
-					seed, w.all, l.copies, l.pack, l.keep, l.giveUp, l.meantime)
+				t.Logf("seed %d: rotated files wanted %t, of ten rotations %d by copies, packs %d, keeps %d, of ten steps of a copy %d with a line",
+					seed, w.all, l.copies, l.pack, l.keep, l.meantime)
 			}
 		})
 	}

@@ -27,7 +27,6 @@ type logger struct {
 	copies   int // of ten rotations, how many by copytruncate
 	pack     int // the file to be packed at each rotation; 0: none
 	keep     int // how many rotated files stay
-	giveUp   int // of ten copies, how many are cut short, without a truncation
 	meantime int // of ten steps of a copy, before how many nginx writes
 }
 
@@ -36,10 +35,7 @@ func newLogger(seed uint64, disk *memory) *logger {
 	l := &logger{
 		rng: rng, disk: disk, want: map[string]bool{},
 		copies: []int{0, 10, 5}[rng.IntN(3)], pack: []int{0, 0, 1, 2}[rng.IntN(4)], keep: []int{2, 3, 5, 20, 90}[rng.IntN(5)],
-		giveUp: []int{0, 0, 0}[rng.IntN(3)], meantime: []int{0, 0, 3}[rng.IntN(3)],
-	}
-	if l.copies < 10 {
-		l.giveUp = 0 // what rotates by both ways gives up no copy
+		meantime: []int{0, 0, 3}[rng.IntN(3)],
 	}
 	l.reopen()
 	return l
@@ -187,13 +183,6 @@ func (l *logger) copyTruncate() {
 			done = end
 		}
 	}
-	if l.rng.IntN(10) < l.giveUp {
-		l.then(piece(false), func() {
-			l.copying = false
-			l.saveMeantime()
-		})
-		return
-	}
 	for i := range pieces {
 		l.then(piece(i == pieces-1))
 	}
@@ -201,15 +190,6 @@ func (l *logger) copyTruncate() {
 		l.disk.files[named(0)].truncate()
 		l.copying = false
 	})
-}
-
-// saveMeantime takes back that lines may be lost: the log was not truncated.
-func (l *logger) saveMeantime() {
-	for _, line := range bytes.Split(l.open.text, []byte("\n")) {
-		if id, _, ok := bytes.Cut(bytes.TrimPrefix(line, []byte(`"`)), []byte(`"`)); ok {
-			l.want[string(id)] = true
-		}
-	}
 }
 
 func (l *logger) compress(n int) {
