@@ -225,11 +225,14 @@ func (g *Group) AppendEntries(id raft.ServerID, target raft.ServerAddress, args 
 	if err != nil {
 		return err
 	}
+	if isHeartbeat(args) {
+		return g.sendHeartbeat(s, id, args.Term, resp)
+	}
 	result := make(chan error, 1)
 	if err := g.sendAppend(s, id, args, resp, func(err error) { result <- err }); err != nil {
 		return err
 	}
-	if len(args.Entries) == 0 && !isHeartbeat(args) {
+	if len(args.Entries) == 0 {
 		defer g.awaitEmpty(s)()
 	}
 	return <-result

@@ -107,12 +107,12 @@ func (g *Group) sendAppend(s *session, to raft.ServerID, args *raft.AppendEntrie
 		if instance != 0 {
 			g.t.stats.folded.Add(1)
 		}
-		return s.pulse(g.id.address(to), args.Term, instance, func(got answer, err error) {
+		return s.pulse(g.id.address(to), args.Term, instance, &call{done: func(got answer, err error) {
 			if got.status == statusOther { // it was opened anew, and has to be told everything
 				g.forget(to)
 			}
 			a.finish(got, err)
-		})
+		}})
 	}
 	a.sendAll()
 	return nil
@@ -242,10 +242,7 @@ func (a *appending) finish(got answer, err error) {
 	a.mu.Unlock()
 	*a.resp = raft.AppendEntriesResponse{}
 	if err == nil {
-		*a.resp = raft.AppendEntriesResponse{
-			RPCHeader: a.s.peer.head, Term: got.term, LastLog: got.lastLog,
-			Success: success, NoRetryBackoff: got.flags&flagNoBackoff != 0,
-		}
+		*a.resp = a.s.peer.appended(got)
 		if success {
 			a.g.note(a.to, a.args, got.instance)
 		}

@@ -37,7 +37,7 @@ type call struct {
 	deadline time.Time           // guarded by session.mu
 	flow     *flow               // of an append
 	taken    func(n int)         // the peer read n bytes of the snapshot; may be nil
-	done     func(answer, error) // called once, by the goroutine that has the outcome; must not block
+	done     func(answer, error) // called once, by the goroutine that has the outcome, after which the call may be used again; must not block
 }
 
 // open registers a request and returns its number.
@@ -89,8 +89,8 @@ func (s *session) request(kind frameKind, flags uint8, body []byte) (answer, err
 
 // pulse sends a heartbeat with the others of its window. instance is that of the group which acknowledged what the
 // heartbeat stands for, 0 if it stands for itself.
-func (s *session) pulse(to memberAddress, term, instance uint64, done func(answer, error)) error {
-	seq, err := s.open(&call{done: done}, s.peer.t.o.Timeout)
+func (s *session) pulse(to memberAddress, term, instance uint64, c *call) error {
+	seq, err := s.open(c, s.peer.t.o.Timeout)
 	if err != nil {
 		return err
 	}

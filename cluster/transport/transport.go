@@ -21,6 +21,7 @@ type Transport struct {
 	stats    counters
 	memory   buffers
 	commits  commits
+	beats    beats
 	budget   budget
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
