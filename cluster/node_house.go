@@ -13,7 +13,7 @@ import (
 
 // keepHouse does what nobody waits for, until the node closes: it opens journals
 // that nobody has used yet, so that their retention runs, removes what retention
-// no longer keeps, and removes the files of deleted streams.
+// no longer keeps, and removes the files of deleted streams and those that were kept of damaged metadata.
 func (n *Node) keepHouse() {
 	told := notices{}
 	for {
@@ -31,6 +31,7 @@ func (n *Node) keepHouse() {
 			}
 		}
 		n.relieve(told)
+		n.dropDamagedMeta()
 		select {
 		case <-time.After(n.nextRound()):
 		case <-n.kick:

@@ -20,14 +20,14 @@ const (
 // other it may be this node alone that votes.
 const fewestElsewhere = 2
 
-// replaceMeta makes a metadata directory whose log does not open because of damage one that does: without the log, with
-// the snapshots, and with the term and the vote that the node must not forget. As it has acknowledged what it has no more, it
+// replaceMeta makes a metadata directory that does not open, because the log is damaged or the snapshots before it are, one that
+// does: without the log, with the good snapshots, and with the term and the vote that the node must not forget. As it has acknowledged what it has no more, it
 // votes again only when it has what a leader has, as a copy of a journal that is in doubt. The damaged directory is kept.
 //
 // It can be cut off anywhere: the new directory is whole before the old one is renamed, and finishMeta does the rest.
 func (n *Node) replaceMeta(cause error) error {
 	var d *storage.DamageError
-	if !errors.As(cause, &d) {
+	if !errors.As(cause, &d) && !errors.Is(cause, raftgroup.ErrSnapshotsLost) {
 		return cause
 	}
 	if me := n.file.Get(); n.trans == nil || !me.Settled || len(me.Peers) < fewestElsewhere {
@@ -58,9 +58,27 @@ func (n *Node) replaceMeta(cause error) error {
 		return err
 	}
 	n.figures.Mended.Add(1)
-	n.logger.Error("the metadata's log was damaged while the node was down: the other nodes give it again, and until then this one has no vote; the damaged files are kept",
-		"damage", d.Error(), "kept", kept)
+	n.logger.Error("the metadata's log or snapshots were damaged while the node was down: the other nodes give it again, and until then this one has no vote; the damaged files are kept until then",
+		"damage", cause, "kept", kept)
 	return nil
+}
+
+// dropDamagedMeta removes what was kept of a damaged directory of the metadata once this node has everything again.
+func (n *Node) dropDamagedMeta() {
+	kept := n.dir.Meta() + damagedMetaSuffix
+	if _, err := n.opts.FS.Stat(kept); err != nil || n.metaGroup.Doubt() != "" {
+		return
+	}
+	select {
+	case <-n.ready:
+	default:
+		return
+	}
+	if err := datadir.RemoveAll(n.opts.FS, kept); err != nil {
+		n.logger.Warn("the damaged files of the metadata stay; remove them", "dir", kept, "error", err)
+		return
+	}
+	n.logger.Info("this node has the metadata again, and a vote: the damaged files that were kept are removed", "dir", kept)
 }
 
 // finishMeta ends a replacement of the metadata's directory that was cut off after the old one was moved away.

@@ -109,7 +109,7 @@ func (s *fileSnapshots) matchLog(j *storage.Journal) error {
 		have = metas[0].Index
 	}
 	if first > have+1 {
-		return fmt.Errorf("%s: the newest good snapshot ends at entry %d, but the log starts at %d: what is between is lost here; restore the directory from a backup or another node", s.dir, have, first)
+		return fmt.Errorf("%s: %w: the newest good one ends at entry %d, but the log starts at %d, and what is between is lost here", s.dir, ErrSnapshotsLost, have, first)
 	}
 	if last > 0 && last < have {
 		return j.DeleteRange(first, last)
