@@ -1,6 +1,7 @@
 package nginx_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -127,13 +129,19 @@ func (s *server) Disturb(ctx context.Context, rng *rand.Rand) error {
 	return s.Restart(ctx)
 }
 
-// settled waits until the last request is in the log, or the log is empty.
+// settled waits until the last request is in the log, or in one that it was rotated to:
+// the worker may write to that one after the new log is there.
 func (s *server) settled(ctx context.Context) error {
-	want := fmt.Sprintf("/request/%d", s.requests-1)
-	for ctx.Err() == nil {
-		text, err := os.ReadFile(s.AccessLog())
-		if err != nil || len(text) == 0 || strings.Contains(string(text), want) {
+	last := fmt.Appendf(nil, "/request/%d", s.requests-1)
+	for s.requests > 0 && ctx.Err() == nil {
+		logs, err := filepath.Glob(s.AccessLog() + "*")
+		if err != nil {
 			return err
+		}
+		for _, path := range logs {
+			if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, last) {
+				return err
+			}
 		}
 		time.Sleep(time.Millisecond)
 	}
