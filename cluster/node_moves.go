@@ -33,6 +33,8 @@ type MoveProgress struct {
 	Waiting []JournalMove `json:"waiting,omitempty"`
 	// Moving is how many journals are on their way.
 	Moving int `json:"moving"`
+	// Waits says of those that get no further what they wait for.
+	Waits []string `json:"waits,omitempty"`
 	// Done says that nothing is left.
 	Done bool `json:"done"`
 }
@@ -194,6 +196,9 @@ func (n *Node) moveStep(ctx context.Context, dry bool, emptied int32, plan plann
 			at = append(at, JournalMove{Stream: s.Name, Journal: j, id: s.ID, wanted: s.WantedOf(j)})
 			if n.onItsWay(s, j, emptied) {
 				p.Moving++
+				if why := n.waitsFor(s, j); why != "" {
+					p.Waits = append(p.Waits, why)
+				}
 			}
 		}
 	}

@@ -29,6 +29,8 @@ type ClusterStatus struct {
 
 	Members  []MemberStatus  `json:"members"`
 	Journals []JournalStatus `json:"journals"`
+	// Waits says of journals on their way that get no further what they wait for.
+	Waits []string `json:"waits,omitempty"`
 
 	// Observer is how far the copies are of the observer that was asked, for which there are no journals above and no member
 	// but itself; nil for nodes.
@@ -95,6 +97,9 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 	for _, stream := range n.meta.Streams() {
 		for j := range stream.Journals {
 			s.Journals = append(s.Journals, n.journalStatus(stream, j, reports))
+			if why := n.waitsFor(stream, j); why != "" {
+				s.Waits = append(s.Waits, why)
+			}
 		}
 	}
 	s.count()

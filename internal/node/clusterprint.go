@@ -143,6 +143,9 @@ func printClusterProblems(out io.Writer, s *cluster.ClusterStatus) (err error) {
 	if s.Stale != "" {
 		say("metadata: %s\n  Most of the nodes %v have to be up. If they are lost for good: daybook cluster recover --help", s.Stale, s.Voters)
 	}
+	for _, why := range s.Waits {
+		say("%s", why)
+	}
 	for _, m := range s.Members {
 		if m.Problem != "" {
 			say("node %d: %s", m.ID, m.Problem)

@@ -220,5 +220,8 @@ func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, er
 	if later != nil {
 		a.Later = later.Error()
 	}
+	if errors.Is(later, cluster.ErrNotLeader) { // its text is for those who asked the one that should lead
+		a.Later = "nobody leads it at this moment, or its lead is being handed over already"
+	}
 	return a, err
 }

@@ -249,7 +249,8 @@ func (v *ClusterVerbs) steps(ctx context.Context, client *clusterClient, verb st
 			}
 		} else {
 			printMoves(v.Out, "moving", p.Begun)
-			if left := fmt.Sprintf("%s on the way, %d waiting", many(p.Moving, "journal", "journals"), len(p.Waiting)); !p.Done && left != last {
+			left := fmt.Sprintf("%s on the way, %d waiting", many(p.Moving, "journal", "journals"), len(p.Waiting))
+			if left = strings.Join(append([]string{left}, p.Waits...), "\n"); !p.Done && left != last {
 				fmt.Fprintln(v.Out, left)
 				last = left
 			}
