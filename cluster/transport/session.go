@@ -124,7 +124,7 @@ func (w waiter) wait() (answer, error) {
 	return o.answer, o.answer.err()
 }
 
-// ErrNotOpen refuses a request of a group that the peer has not opened: yet, as it has just got a copy, or any more.
+// ErrNotOpen refuses a request of a group that the peer has not opened: yet, as it has just got a copy, any more, or another time.
 var ErrNotOpen = errors.New("peer has not opened the group")
 
 // err is why the request was not carried out, nil if it was.
@@ -136,6 +136,8 @@ func (a answer) err() error {
 		return fmt.Errorf("peer refuses the request: %s", a.text)
 	case a.status == statusNoGroup:
 		return ErrNotOpen
+	case a.status == statusOther:
+		return fmt.Errorf("%w: it has opened it anew, or another copy", ErrNotOpen)
 	}
 	return fmt.Errorf("%v", a.status)
 }
