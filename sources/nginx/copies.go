@@ -102,14 +102,14 @@ func (w *follower) suspect(f *file) (x suspect, readable bool, err error) {
 // canCopy reports whether x can be a copy of g; its contents then tell. Where lines
 // have no time, or the same, files may begin alike by chance, so it is not asked of
 // any two. A copy is of a log that was there before the copy, or was truncated since,
-// or will be soon; while a log that was renamed was not truncated, and only gzip makes
-// something of it, which then is there in its place.
+// or, if a run begins while it is made, will be soon. A log that was renamed was not
+// truncated; only gzip makes something of it, which then is there in its place.
 func (x suspect) canCopy(g *file, base string) bool {
 	renamed := g.key != fileKey{} && g.gone.IsZero() && g.path != base
 	if x.length < 0 {
 		return !renamed
 	}
-	return x.late || !renamed && (x.young || g.truncated)
+	return x.late || !renamed && (x.early && x.young || g.truncated)
 }
 
 // compare says whether x is a copy of g.
