@@ -62,7 +62,7 @@ func TestAnObserverKeepsToItsCluster(t *testing.T) {
 	n, _ = observe(t, addresses(other, 1), in(dir), logging)
 	c.Until("the other cluster to be refused", func() bool {
 		s, _ := n.Observer()
-		return len(s.Upstreams) > 0 && strings.Contains(s.Upstreams[0].Error, "belongs to cluster")
+		return len(s.Upstreams) > 0 && strings.Contains(s.Upstreams[0].Error, "belongs to cluster") && strings.Contains(s.Upstreams[0].Error, "empty folder in place of "+dir)
 	})
 	wantCopy(t, c, n, "s", acked)
 	if n.ClusterID() != c.Node(0).ClusterID() || !strings.Contains(log.String(), "does not want this observer") {

@@ -123,6 +123,10 @@ func (l *link) follow(ctx context.Context) error {
 	defer all.Wait()
 	defer cancel()
 	conn, r, err := transport.Observe(ctx, transport.Options{Dial: o.o.Dial, TLS: o.o.TLS, Timeout: o.o.Timeout}, l.address, o.n.ClusterID(), "observer-"+o.n.name())
+	var refused *transport.RefusedError
+	if errors.As(err, &refused) && refused.Foreign {
+		return o.strange(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -250,9 +254,14 @@ func (o *observer) adopt(ctx context.Context, cluster string) error {
 		own = v.(string)
 	}
 	if own != cluster {
-		return fmt.Errorf("it is of cluster %q, this observer of %q", cluster, own)
+		return o.strange(fmt.Errorf("it is of cluster %q, this observer of %q", cluster, own))
 	}
 	return nil
+}
+
+// strange adds what to do where the upstream is of another cluster.
+func (o *observer) strange(err error) error {
+	return fmt.Errorf("%w; if that is the cluster to observe now, as this one's own was given up or founded anew, stop the observer and start it with an empty folder in place of %s", err, o.n.opts.Dir)
 }
 
 // commands are what has to change here.
