@@ -44,9 +44,27 @@
 // compressed file are each told for what they are, and a rotated file is gone on
 // with where it was left, however often it was rotated meanwhile.
 //
+// A folder counts as seen when it was the same twice, since one that is read while its
+// files are renamed may show a file under no name. A file that has not the log's own
+// name is judged before the first byte of it is emitted: it may be a copy that is being
+// made. It is held back while that is open: until the log is truncated, or was read
+// beyond the copy and the copy was silent for 5 s.
+//
 // A record's Position is the file's id (from its log's path and its first line), the
-// number of files that began alike before it, and the offset of its line.
+// number of files that began alike before it, and the offset of its line. That number
+// is given in the order in which files are first read.
+//
+// # Limits
 //
 // With copytruncate, what nginx writes between the copy and the truncation is in
 // neither file: no reader can have it. Renaming and USR1 loses nothing.
+//
+// A copy that was given up and left lying, by a full disk or a killed logrotate, is
+// told by the log that it was taken from; if that was truncated before anything of it
+// was read, the lines come from both copies, one of them perhaps cut. So do they if the
+// very first start falls between a copy and a truncation that are 5 s apart.
+//
+// Files of one log that are equal in all bytes that are compared can be taken for one
+// another where they are compressed, truncated or copied. Plain files that are only
+// renamed are told apart even so.
 package nginx
