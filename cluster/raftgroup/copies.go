@@ -32,6 +32,7 @@ type copyQuestion struct {
 	Bytes    int      `json:"bytes,omitempty"`
 	Suspect  bool     `json:"suspect,omitempty"` // what is there did not fit: it should look at its own
 	Refused  []uint64 `json:"refused,omitempty"` // the frames of these entries came damaged, some of them
+	Front    bool     `json:"front,omitempty"`   // where its log begins
 }
 
 // copyAnswer is what the other one says.
@@ -40,6 +41,7 @@ type copyAnswer struct {
 	Data      []byte         `json:"data,omitempty"`
 	Committed bool           `json:"committed,omitempty"` // all of Data is
 	Damaged   string         `json:"damaged,omitempty"`   // which of the refused frames is damaged there
+	Front     uint64         `json:"front,omitempty"`     // a position; only where that was asked, as older builds do not know it
 }
 
 // answeredLink is a link, or says that retention has removed the entry.
@@ -61,6 +63,8 @@ func (g *Group) Answer(question []byte) ([]byte, error) {
 		a.Links, err = g.links(q.Links)
 	case len(q.Refused) > 0:
 		a.Damaged, err = g.refusedFrames(q.Refused)
+	case q.Front:
+		a.Front = g.journal.Front().Position
 	case q.Suspect:
 		g.care.suspect(q.Position)
 	case q.Bytes > 0 && q.Bytes <= stretchBytes:
@@ -142,7 +146,8 @@ func fetch(ctx context.Context, c Copies, node string, position uint64, buf []by
 // last one, or storage.ErrCannotMend: then another copy has to take this one's place.
 func MendClosed(ctx context.Context, fsys vfs.FS, dir string, d *storage.DamageError, c Copies) (from string, err error) {
 	err = errors.New("no other copy can be reached")
-	for _, node := range c.Nodes() {
+	nodes := c.Nodes()
+	for _, node := range nodes {
 		err = storage.MendClosed(fsys, dir, d, func(position uint64, buf []byte) (bool, error) {
 			return fetch(ctx, c, node, position, buf)
 		})
@@ -150,7 +155,12 @@ func MendClosed(ctx context.Context, fsys vfs.FS, dir string, d *storage.DamageE
 			return node, nil
 		}
 		if errors.Is(err, storage.ErrCannotMend) || ctx.Err() != nil {
-			break
+			return "", err
+		}
+	}
+	for _, node := range nodes {
+		if a, asked := ask(ctx, c, node, copyQuestion{Front: true}); asked == nil && a.Front > d.Position {
+			return "", fmt.Errorf("%w: retention has removed what is damaged on node %s: %w", storage.ErrCannotMend, node, err)
 		}
 	}
 	return "", err

@@ -90,7 +90,7 @@ func (p *process) scrub() {
 			if err != nil && !ended(p, g) {
 				p.m.w.logf("%s cannot check its command log: %v", p.m.id, err)
 			}
-			if found > 0 && !p.m.commandsRot() {
+			if found > 0 && !p.m.mayLackCommands() {
 				p.m.w.violated("%s finds damage in its command log that nobody did", p.m.id)
 			}
 		}

@@ -22,7 +22,10 @@ type disk struct {
 	rng   *rand.Rand
 	slow  time.Duration // the most that a sync takes
 	stall chan struct{} // closed when the disk answers again; nil: it does
+	stuck chan struct{} // the same of segments alone
 	lies  bool          // syncs do nothing
+	lying bool          // those of segments don't, for a while
+	owed  []vfs.File    // files of which a sync was not done while lying
 }
 
 func newDisk(seed int64, slow time.Duration) *disk {
@@ -30,30 +33,38 @@ func newDisk(seed int64, slow time.Duration) *disk {
 }
 
 // hang makes writes and syncs wait until the returned function is called.
-func (d *disk) hang() (release func()) {
+func (d *disk) hang() (release func()) { return d.hold(&d.stall) }
+
+// stick is hang for segments alone.
+func (d *disk) stick() (release func()) { return d.hold(&d.stuck) }
+
+func (d *disk) hold(at *chan struct{}) (release func()) {
 	c := make(chan struct{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stall != nil {
+	if *at != nil {
 		return func() {} // it hangs already
 	}
-	d.stall = c
+	*at = c
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.stall = nil
+		*at = nil
 		close(c)
 	}
 }
 
-// latency is how long the next operation takes, and what it has to wait for.
-func (d *disk) latency(op vfs.Op) (time.Duration, chan struct{}) {
+// latency is how long the next operation on a file takes, and what it has to wait for.
+func (d *disk) latency(op vfs.Op, name string) (takes time.Duration, stall chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if op != vfs.OpSync {
-		return 0, d.stall
+	if stall = d.stall; stall == nil && isSegment(name) {
+		stall = d.stuck
 	}
-	return 20*time.Microsecond + time.Duration(d.rng.Int63n(int64(d.slow))), d.stall
+	if op == vfs.OpSync {
+		takes = 20*time.Microsecond + time.Duration(d.rng.Int63n(int64(d.slow)))
+	}
+	return takes, stall
 }
 
 // cut is a power cut: of what is not synced a random part stays.
@@ -95,8 +106,8 @@ func (d *disk) rot(dir string, may func(position int64) bool) int64 {
 	if err != nil {
 		return -1
 	}
-	var base int64
-	if _, err := fmt.Sscanf(name, "%d.seg", &base); err != nil {
+	base := baseOf(name)
+	if base < 0 {
 		return -1
 	}
 	size, _ := f.Size()
@@ -110,6 +121,14 @@ func (d *disk) rot(dir string, may func(position int64) bool) int64 {
 		return -1
 	}
 	return base + at
+}
+
+// baseOf is the journal position at which a segment begins; -1 if the name is not one of a segment.
+func baseOf(name string) (base int64) {
+	if _, err := fmt.Sscanf(name, "%d.seg", &base); err != nil {
+		return -1
+	}
+	return base
 }
 
 // errKilled is what a process that is no more gets from its disk.
@@ -154,7 +173,7 @@ func (m *mount) begin(op vfs.Op, name string) (end func(), err error) {
 	// Only what is written to under no other lock than the channel that waits for the disk may take time: the clock
 	// stands still while somebody waits for a sync.Mutex.
 	if base := path.Base(name); (op == vfs.OpSync || op == vfs.OpWrite) && (strings.HasSuffix(base, ".seg") || strings.HasPrefix(base, "spare-") || strings.HasPrefix(base, "start.")) {
-		takes, stall := m.d.latency(op)
+		takes, stall := m.d.latency(op, base)
 		if stall != nil {
 			select {
 			case <-stall:
@@ -187,7 +206,18 @@ func (m *mount) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, err
 	if err != nil {
 		return nil, err
 	}
-	return &file{f, m, name}, nil
+	bare, err := m.d.bare(name)
+	if err != nil {
+		return nil, err
+	}
+	return &file{f, bare, m, name}, nil
+}
+
+// bare opens a file of the disk past the faults of mounts.
+func (d *disk) bare(name string) (vfs.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mem.OpenFile(name, 0, 0)
 }
 
 // Rename implements vfs.FS.
@@ -265,6 +295,7 @@ func (l *lock) Close() error {
 // file is a file that a process has open.
 type file struct {
 	vfs.File
+	bare vfs.File // the same, without the mount's faults
 	m    *mount
 	name string
 }
@@ -306,13 +337,21 @@ func (f *file) Sync() error {
 		return err
 	}
 	defer end()
-	f.m.d.mu.Lock()
-	lies := f.m.d.lies
-	f.m.d.mu.Unlock()
-	if lies {
+	if f.m.d.pretends(f) {
 		return nil
 	}
 	return f.File.Sync()
+}
+
+// pretends says whether the disk says of a file that it is synced without doing it.
+func (d *disk) pretends(f *file) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lying && isSegment(f.name) {
+		d.owed = append(d.owed, f.bare)
+		return true
+	}
+	return d.lies
 }
 
 // Truncate implements vfs.File.

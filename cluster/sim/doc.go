@@ -9,8 +9,9 @@
 // A seed decides on the settings, and on which faults come when: kill -9 and power cuts of one or all machines (a cut
 // keeps a random part of what was not synced, sector by sector), orderly restarts, partitions of all shapes, frozen
 // machines, disks that hang, fail, or are full, bits that flip in sealed segments, on several machines at different places,
-// and in the command log of one, leads handed over, snapshots, machines that are exchanged, or several of these at once.
-// Then all heals, and what is damaged is mended.
+// and in the command log of one, segments that are cut short or gone, a disk that says "synced" and forgets it with its power,
+// leads handed over, leads that are taken by who is slow to write its first entry, snapshots, machines that are exchanged, or
+// several of these at once. Then all heals, and what is damaged is mended.
 //
 // Meanwhile clients append, idempotently or not, propose commands, and read from every member. What they were told must
 // stay true: acknowledged records are on every member where it was said, refused ones nowhere, batches sent again once;
@@ -19,11 +20,13 @@
 // within a minute of fake time, and damage is found nowhere but where a bit was flipped.
 //
 // Run one seed, with its whole trace: DAYBOOK_SIM_SEED=17 go test -run TheGroups -v ./cluster/sim. DAYBOOK_SEEDS
-// multiplies the number of seeds, DAYBOOK_SIM_FROM is the first one. The plan of faults is the same in every run of a
+// multiplies the number of seeds, DAYBOOK_SIM_FROM is the first one, and DAYBOOK_SIM_KINDS=usurp,kill has all of them suffer from these kinds
+// of faults (faults_test.go names them) instead of those that each draws. The plan of faults is the same in every run of a
 // seed; what happens in between is not always: raft draws its timers from the global source of random numbers, and
 // select picks among ready cases as it likes.
 //
 // What it cannot do: clocks that jump (the bubble has one), a process that is stopped and goes on (its network and its
 // disk stand still, its timers do not), a kernel that drops dirty pages after a failed sync. In the mode
-// replicated the power is cut of a minority at a time, as more than that is not promised to be survived.
+// replicated the power is cut of a minority at a time, as more than that is not promised to be survived; and a disk forgets
+// only records that all other machines have, and no votes.
 package sim

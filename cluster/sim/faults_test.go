@@ -36,12 +36,15 @@ const (
 	takeSnapshot  kind = "snapshot" // of the state machine
 	changeMembers kind = "members"  // are added and removed
 	rotCommands   kind = "rot-log"  // a bit flips in a sealed segment of the command log
+	usurp         kind = "usurp"    // the leader is cut off, and the first entry of the next one takes its time
+	lie           kind = "lie"      // syncs of a log's data do nothing, until the power is cut
+	cutFile       kind = "cut-file" // a segment is cut short, or is gone
 	burst         kind = "burst"    // several of the others at once
 )
 
 var allKinds = []kind{
 	killOne, killMany, cutPower, cutPowerAll, stopOne, isolate, oneWay, cutLink, split, slowLink, resetConns, freeze, hangDisk,
-	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers, rotCommands, burst,
+	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers, rotCommands, usurp, lie, cutFile, burst,
 }
 
 // fault is something that ends at a time.
@@ -127,6 +130,10 @@ func (w *world) strike(k kind, rng *rand.Rand) {
 		w.later(lasts, m.disk.hang())
 	case failSync, fillDisk, rot, rotCommands:
 		w.strikeDisk(k, m, lasts, rng)
+	case usurp:
+		w.usurp(lasts, rng)
+	case lie, cutFile:
+		w.forget(k, m, lasts, rng)
 	case burst:
 		for range 2 + rng.Intn(3) {
 			if k := pick(rng, w.s.kinds...); k != burst {
@@ -193,22 +200,32 @@ func (w *world) strikeDisk(k kind, m *machine, lasts time.Duration, rng *rand.Ra
 		p.mount.Limit(rng.Int63n(20 << 10))
 		w.later(lasts, func() { p.mount.Limit(-1) })
 	case rot:
-		if at := m.disk.rot(journalDir, func(at int64) bool { return w.elsewhere(m, at) }); at >= 0 {
+		if w.forgetful(m) {
+			return
+		}
+		may := func(at int64) bool { // noted before it happens: it may be found at once
+			ok := w.elsewhere(m, at)
 			m.mu.Lock()
-			m.rotten = append(m.rotten, at)
-			m.mu.Unlock()
+			defer m.mu.Unlock()
+			if ok {
+				m.rotten = append(m.rotten, at)
+			}
+			return ok
+		}
+		if at := m.disk.rot(journalDir, may); at >= 0 {
 			w.logf("a bit at journal position %d of %s flips", at, m.id)
 		}
 	case rotCommands:
-		for _, x := range w.all {
-			if x != m && x.commandsRot() {
-				return // what one has lost the others must have
-			}
+		if w.forgetful(m) || slices.ContainsFunc(w.all, func(x *machine) bool { return x != m && x.commandsRot() }) {
+			return // what one has lost the others must have
 		}
-		if at := m.disk.rot(m.commands(), func(int64) bool { return true }); at >= 0 {
+		may := func(int64) bool { // as above
 			m.mu.Lock()
+			defer m.mu.Unlock()
 			m.rotLog = true
-			m.mu.Unlock()
+			return true
+		}
+		if at := m.disk.rot(m.commands(), may); at >= 0 {
 			w.logf("a bit at position %d of the command log of %s flips", at, m.id)
 		}
 	}

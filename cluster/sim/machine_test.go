@@ -44,6 +44,7 @@ type machine struct {
 	born     int        // how often its disk was replaced: the copies on it are other members each time
 	rotten   []int64    // journal positions at which bits of its disk were flipped
 	rotLog   bool       // bits of the command log were flipped
+	forgot   bool       // its disk has forgotten what it said to have
 	logs     int        // command logs that were given up as damaged
 	hopeless bool       // what is damaged is not in a sealed segment: the copy has to be replaced
 	out      bool       // it is no member of the groups any more
@@ -141,10 +142,25 @@ func (m *machine) cut() {
 	if p != nil {
 		p.die(false)
 	}
+	if m.disk.isLying() {
+		m.lose(p)
+	}
 	m.disk.cut()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.boots++
+}
+
+// lose lets the disk's lies become losses if that is promised to be survived, and mends them before they are if not.
+func (m *machine) lose(p *process) {
+	if p == nil || !m.w.othersHave(p) {
+		m.disk.comeClean()
+		return
+	}
+	m.w.logf("%s forgets what its disk said to have", m.id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forgot = true
 }
 
 // stop ends the process in order, and does not wait for it.
@@ -292,7 +308,7 @@ func (m *machine) judge(err error) {
 	var damage *storage.DamageError
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if errors.As(err, &damage) && len(m.rotten) == 0 && !m.rotLog {
+	if errors.As(err, &damage) && len(m.rotten) == 0 && !m.rotLog && !m.forgot {
 		m.w.violated("%s finds damage that nobody did: %v", m.id, err)
 	}
 }
@@ -300,7 +316,7 @@ func (m *machine) judge(err error) {
 func (p *process) options(dir string, group transport.GroupID) (raftgroup.Options, error) {
 	w := p.m.w
 	o := raftgroup.Options{
-		Dir: dir, ID: p.m.serverID(), Timeout: w.s.timeout, RetainEvery: 2 * time.Second, Logger: p.logger(),
+		Dir: dir, ID: p.m.serverID(), Timeout: w.s.timeout, CommitEvery: w.s.tellEvery, RetainEvery: 2 * time.Second, Logger: p.logger(),
 		Journal: storage.Options{FS: p.mount, Boot: fmt.Sprint(p.m.id, p.boot), SegmentBytes: w.s.segment, Mode: w.s.mode, Retention: storage.Retention{Bytes: w.s.retention}},
 	}
 	if p.m.founder {
@@ -358,7 +374,7 @@ func (m *machine) commands() string {
 // giveUpLog gives a command log up that does not open because of damage, as a node does it.
 func (p *process) giveUpLog(err error) {
 	var d *storage.DamageError
-	if !errors.As(err, &d) || !p.m.commandsRot() {
+	if !errors.As(err, &d) || !p.m.mayLackCommands() {
 		return
 	}
 	from := p.m.commands()
@@ -376,6 +392,13 @@ func (p *process) giveUpLog(err error) {
 		p.m.logs++
 		p.m.mu.Unlock()
 	}
+}
+
+// mayLackCommands says whether the machine's command log may be damaged.
+func (m *machine) mayLackCommands() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rotLog || m.forgot
 }
 
 // openedGroup is a group that nobody finds any more once it is closed.
@@ -432,11 +455,11 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(string) slog.Handler { return h }
 
-// lacks says whether what a machine has acknowledged may be lost with its power, and has not come back.
+// lacks says whether what a machine has acknowledged may be lost with its power, or with its disk, and has not come back.
 func (m *machine) lacks() bool {
 	m.mu.Lock()
-	boots := m.boots
+	may := m.boots > 1 || m.forgot
 	m.mu.Unlock()
 	g := m.group("journal")
-	return boots > 1 && (g == nil || g.Journal().Doubt())
+	return may && (g == nil || g.Journal().Doubt())
 }

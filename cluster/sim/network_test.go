@@ -31,6 +31,7 @@ type weather struct {
 	twice       float64
 	late        float64 // that a message takes up to a second
 	disorder    bool    // of the appends of a pipeline
+	refuses     bool    // who is cut off is known to be: nobody waits for an answer
 }
 
 // link is one direction between two machines.

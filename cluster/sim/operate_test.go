@@ -169,7 +169,7 @@ func (m *machine) renew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.founder, m.rotten, m.hopeless, m.out, m.joined = false, nil, false, false, true
-	m.rotLog, m.logs = false, 0
+	m.rotLog, m.forgot, m.logs = false, false, 0
 	m.born++
 }
 
@@ -192,6 +192,7 @@ func (w *world) caughtUp(m *machine) bool {
 
 // heal ends all faults and brings everything up. What is damaged on a machine's disk is mended by the others.
 func (w *world) heal() {
+	w.striking.Wait()
 	w.logf("everything heals")
 	for _, f := range w.plan {
 		f.do()
@@ -210,7 +211,7 @@ func (w *world) heal() {
 	}
 	w.changing <- struct{}{} // a change that is under way comes to its end
 	for _, m := range w.all {
-		if m.isMember() && m.isRotten() {
+		if w.s.journal && m.isMember() && (m.isRotten() || m.hasForgotten()) {
 			w.recover(m)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ import (
 const (
 	// seedVariable names one seed to run, with all of its trace.
 	seedVariable = "DAYBOOK_SIM_SEED"
+	// kindsVariable names the kinds of faults that there are instead of those that a seed draws, with commas between them.
+	kindsVariable = "DAYBOOK_SIM_KINDS"
 	// seeds is how many a run of the tests takes; DAYBOOK_SEEDS multiplies it.
 	seeds = 25
 	// hung is after how much real time a seed is taken for hung, and endless after how much fake time.
@@ -92,10 +95,11 @@ func TestTheGroupsKeepTheirPromises(t *testing.T) {
 	if v := os.Getenv("DAYBOOK_SIM_FROM"); v != "" {
 		first, _ = strconv.ParseInt(v, 10, 64)
 	}
+	change := onlyKinds(os.Getenv(kindsVariable))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the fewer threads, the more often a seed gives the same run
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			tr := simulate(t, seed, nil, hooks{})
+			tr := simulate(t, seed, change, hooks{})
 			bad := tr.violations()
 			if one != "" {
 				t.Logf("\n%s", tr.tail(1<<30))
@@ -104,6 +108,23 @@ func TestTheGroupsKeepTheirPromises(t *testing.T) {
 				t.Errorf("seed %d (run it alone with %s=%d):\n%s\n%v", seed, seedVariable, seed, lines(bad), tr)
 			}
 		})
+	}
+}
+
+// onlyKinds changes settings to have faults of the named kinds; nil if none is named.
+func onlyKinds(names string) func(*settings) {
+	if names == "" {
+		return nil
+	}
+	return func(s *settings) {
+		s.kinds = nil
+		for _, name := range strings.Split(names, ",") {
+			s.kinds = append(s.kinds, kind(name))
+		}
+		s.machines = s.founders
+		if slices.Contains(s.kinds, changeMembers) {
+			s.machines++
+		}
 	}
 }
 

@@ -22,9 +22,10 @@ const (
 )
 
 var (
-	errLost   = errors.New("no answer came")
-	errClosed = errors.New("the member is closed")
-	errBusy   = errors.New("the member is busy")
+	errLost    = errors.New("no answer came")
+	errRefused = errors.New("the member cannot be reached")
+	errClosed  = errors.New("the member is closed")
+	errBusy    = errors.New("the member is busy")
 )
 
 // host is a process on the network: its members of groups, by the group's name.
@@ -364,6 +365,9 @@ func isHeartbeat(a *raft.AppendEntriesRequest) bool {
 
 // ask sends a request and waits for the first answer.
 func (w *wire) ask(target raft.ServerAddress, m message, twice bool) (any, error) {
+	if w.n.weather.refuses && w.n.severed(w.h.id, string(target)) != nil {
+		return nil, errRefused
+	}
 	answers := make(chan raft.RPCResponse, 2)
 	m.answers = answers
 	w.send(target, m, twice, false)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ type settings struct {
 	segment   int64
 	retention int64 // bytes; 0: everything is kept
 	timeout   time.Duration
+	// tellEvery is how often a leader tells what is committed, and tries a member that does not answer; 0: as by default.
+	tellEvery time.Duration
 	slowDisk  time.Duration // the most that a sync takes
 	weather   weather
 	kinds     []kind // of faults
@@ -58,6 +61,8 @@ func settingsOf(rng *rand.Rand) settings {
 		disorder: rng.Intn(4) == 0,
 	}
 	s.weather.most = s.weather.least * time.Duration(pick(rng, 1, 2, 10))
+	s.tellEvery = pick(rng, 0, 0, 20*time.Millisecond)
+	s.weather.refuses = rng.Intn(2) == 0
 	s.machines = s.founders
 	switch rng.Intn(4) {
 	case 0:
@@ -84,8 +89,8 @@ func (s settings) String() string {
 	if s.real {
 		net = "real transport"
 	}
-	return fmt.Sprintf("%d of %d machines, mode %v, %s, journal %v, commands %v, segments %d, retention %d, timeout %v, disk %v, network %+v, faults %v every %v for %v, large %v, snapshots %d",
-		s.founders, s.machines, s.mode, net, s.journal, s.commands, s.segment, s.retention, s.timeout, s.slowDisk, s.weather, s.kinds, s.often, s.length, s.large, s.snapshotEvery)
+	return fmt.Sprintf("%d of %d machines, mode %v, %s, journal %v, commands %v, segments %d, retention %d, timeout %v, telling %v, disk %v, network %+v, faults %v every %v for %v, large %v, snapshots %d",
+		s.founders, s.machines, s.mode, net, s.journal, s.commands, s.segment, s.retention, s.timeout, s.tellEvery, s.slowDisk, s.weather, s.kinds, s.often, s.length, s.large, s.snapshotEvery)
 }
 
 // world is one simulation.
@@ -103,8 +108,10 @@ type world struct {
 	hooks hooks
 
 	clients  sync.WaitGroup
-	stop     chan struct{} // closed when the clients have to end
-	changing chan struct{} // holds a token while members are exchanged
+	striking sync.WaitGroup // faults that end by themselves
+	usurping atomic.Bool    // one of them is of the kind usurp
+	stop     chan struct{}  // closed when the clients have to end
+	changing chan struct{}  // holds a token while members are exchanged
 }
 
 // hooks break the system on purpose, so that the simulation can be seen to notice.
