@@ -13,7 +13,8 @@ import (
 type listing struct {
 	disk    disk
 	skip    func(path string) bool
-	logs    map[string]bool // whose files are wanted
+	logs    map[string]bool   // whose files are wanted
+	bases   map[string]string // of paths, as far as they were asked for
 	folders map[string]folder
 }
 
@@ -24,7 +25,7 @@ type folder map[string][]candidate
 const steadyReads = 6
 
 func (w *follower) newListing(logs []string) *listing {
-	l := &listing{disk: w.disk, skip: w.excluded, logs: map[string]bool{}, folders: map[string]folder{}}
+	l := &listing{disk: w.disk, skip: w.excluded, logs: map[string]bool{}, bases: map[string]string{}, folders: map[string]folder{}}
 	for _, base := range logs {
 		l.logs[base] = true
 	}
@@ -33,7 +34,16 @@ func (w *follower) newListing(logs []string) *listing {
 
 // again returns a listing of the same logs that has read nothing.
 func (l *listing) again() *listing {
-	return &listing{disk: l.disk, skip: l.skip, logs: l.logs, folders: map[string]folder{}}
+	return &listing{disk: l.disk, skip: l.skip, logs: l.logs, bases: l.bases, folders: map[string]folder{}}
+}
+
+func (l *listing) base(path string) string {
+	base, known := l.bases[path]
+	if !known {
+		base = baseOf(path)
+		l.bases[path] = base
+	}
+	return base
 }
 
 // candidates returns the files of a log, the oldest first. A folder that is read while
@@ -69,13 +79,19 @@ func (l *listing) read(dir string) (folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	there := map[string]bool{}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		wanted := l.logs[l.base(dir+name)] && !l.skip(dir+name)
+		there[name] = wanted
+		return !wanted
+	})
 	f := folder{}
 	for _, name := range names {
-		path := dir + name
-		base := baseOf(path)
-		if l.skip(path) || !l.logs[base] || isCompressed(path) && slices.Contains(names, strings.TrimSuffix(name, ".gz")) {
+		if original := strings.TrimSuffix(name, ".gz"); original != name && there[original] {
 			continue
 		}
+		path := dir + name
+		base := l.base(path)
 		st, err := l.disk.stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // rotated away since
