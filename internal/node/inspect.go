@@ -150,14 +150,15 @@ func (j *journalInfo) print(out io.Writer) error {
 	for _, s := range j.Segments {
 		fmt.Fprintf(w, "  %s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", s.File, s.To, s.Bytes, s.Frames, s.Batches, s.Records, instant(s.First), instant(s.Last), orNone(s.Indexes))
 	}
+	_ = w.Flush() // the last write to out tells; what follows has columns of its own
 	if len(j.Partitions) > 0 {
-		fmt.Fprintln(w, "  PARTITION\tFIRST\tNEXT\tRECORDS\tBATCHES\tHELD BY\t\t\t")
+		fmt.Fprintln(w, "  PARTITION\tFIRST\tNEXT\tRECORDS\tBATCHES\tHELD BY")
 		for _, p := range j.Partitions {
 			var held []string
 			for _, h := range p.Holds {
 				held = append(held, fmt.Sprintf("%s at %d", h.Group, h.Offset))
 			}
-			fmt.Fprintf(w, "  %d\t%d\t%d\t%d\t%d\t%s\t\t\t\n", p.Partition, p.First, p.Next, p.Next-p.First, p.Batches, orNone(held))
+			fmt.Fprintf(w, "  %d\t%d\t%d\t%d\t%d\t%s\n", p.Partition, p.First, p.Next, p.Next-p.First, p.Batches, orNone(held))
 		}
 	}
 	for _, p := range j.Problems {

@@ -111,7 +111,7 @@ func claim(dir string) (release func(), err error) {
 	}
 	var locked *vfs.LockedError
 	if errors.As(err, &locked) {
-		return nil, fmt.Errorf("%w: %w: stop it first, or copy the folder and look at the copy", ErrEnvironment, err)
+		return nil, fmt.Errorf("%w: %w, such as a copy of this one", ErrEnvironment, err)
 	}
 	if err != nil {
 		return nil, err
