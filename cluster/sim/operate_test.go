@@ -194,10 +194,11 @@ func (w *world) caughtUp(m *machine) bool {
 func (w *world) heal() {
 	w.striking.Wait()
 	w.logf("everything heals")
-	for _, f := range w.plan {
+	for len(w.plan) > 0 { // the end of one may plan another
+		f := w.plan[0]
+		w.plan = w.plan[1:]
 		f.do()
 	}
-	w.plan = nil
 	w.net.mu.Lock()
 	w.net.weather.lost, w.net.weather.late, w.net.weather.twice = 0, 0, 0
 	w.net.mu.Unlock()
