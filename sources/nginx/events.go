@@ -17,8 +17,8 @@ type events struct {
 	logger *slog.Logger
 	counts counters
 
-	mu     sync.Mutex
-	detail string // these two are written under mu
+	mu     sync.Mutex // what a scan found is written and reported under mu, so that it fits together
+	detail string
 	lag    time.Duration
 	behind atomic.Int64 // bytes
 }
@@ -64,10 +64,6 @@ func (e *events) damaged(path string, err error) {
 
 // saw keeps what a scan found for Report.
 func (e *events) saw(files int, behind int64, lag time.Duration, silent []string, problems map[string]error) {
-	e.counts.files.Store(int64(files))
-	e.counts.silentPatterns.Store(int64(len(silent)))
-	e.counts.problems.Store(int64(len(problems)))
-	e.behind.Store(behind)
 	parts := []string{fmt.Sprintf("%d files, %d bytes behind", files, behind)}
 	for _, p := range silent {
 		parts = append(parts, "no file matches "+p)
@@ -78,12 +74,16 @@ func (e *events) saw(files int, behind int64, lag time.Duration, silent []string
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.detail, e.lag = strings.Join(parts, "; "), lag
+	e.counts.files.Store(int64(files))
+	e.counts.silentPatterns.Store(int64(len(silent)))
+	e.counts.problems.Store(int64(len(problems)))
+	e.behind.Store(behind)
 }
 
 func (e *events) report() pipeline.Report {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	r := pipeline.Report{Phase: "live", Detail: e.detail, Lag: e.lag}
-	e.mu.Unlock()
 	switch {
 	case e.counts.files.Load() == 0:
 		r.Phase = "waiting"

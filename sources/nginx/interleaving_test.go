@@ -83,9 +83,9 @@ func (w *world) pass() {
 }
 
 // run starts a source where the journal says and lets it take a number of turns, or
-// be killed.
-func (w *world) run(t *testing.T, turns int, turn func()) (err error) {
-	source, err := w.config.OpenSource(pipeline.SourceEnv{Name: "web", Log: slog.New(slog.DiscardHandler)})
+// be killed, or with once come to the end.
+func (w *world) run(t *testing.T, once bool, turns int, turn func()) (err error) {
+	source, err := w.config.OpenSource(pipeline.SourceEnv{Name: "web", Once: once, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +117,9 @@ func (w *world) run(t *testing.T, turns int, turn func()) (err error) {
 		turn()
 		w.disk.trace("turn: %s", f.describe())
 		progress, err := f.round(context.Background())
+		if err == nil && !progress && once && f.finished() {
+			return f.end(context.Background())
+		}
 		if err == nil && !progress {
 			err = f.rest(context.Background())
 		}
@@ -133,7 +136,7 @@ func (w *world) play(t *testing.T) {
 		for range w.rng.IntN(40) {
 			w.logger.step() // a log that was there before
 		}
-	} else if err := w.run(t, 1, w.pass); err != nil { // which files are wanted is decided once
+	} else if err := w.run(t, false, 1, w.pass); err != nil { // which files are wanted is decided once
 		t.Fatalf("seed %d: Run returned %v", w.seed, err)
 	}
 	for range 4 + w.rng.IntN(10) {
@@ -142,7 +145,7 @@ func (w *world) play(t *testing.T) {
 			w.deadly = -1
 		}
 		w.steps = w.rng.IntN(30)
-		if err := w.run(t, w.rng.IntN(25), func() { w.pass(); w.steps = w.rng.IntN(20) }); err != nil {
+		if err := w.run(t, w.rng.IntN(6) == 0, w.rng.IntN(25), func() { w.pass(); w.steps = w.rng.IntN(20) }); err != nil {
 			t.Fatalf("seed %d: Run returned %v", w.seed, err)
 		}
 		for range w.rng.IntN(30) { // while the source is down
@@ -154,7 +157,7 @@ func (w *world) play(t *testing.T) {
 	}
 	w.logger.finish()
 	w.steps, w.deadly = 0, -1
-	if err := w.run(t, 60, func() { w.disk.now = w.disk.now.Add(time.Second) }); err != nil {
+	if err := w.run(t, false, 60, func() { w.disk.now = w.disk.now.Add(time.Second) }); err != nil {
 		t.Fatalf("seed %d: Run returned %v", w.seed, err)
 	}
 }
