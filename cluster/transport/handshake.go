@@ -22,8 +22,9 @@ const (
 	laneObserver = 0xfe
 )
 
-// readBuffer is how much of small frames is read at once; large ones go past it.
-const readBuffer = 64 << 10
+// askedBuffer and answerBuffer are how much of small frames is read at once, by who is asked and who is answered; large ones
+// go past it.
+const askedBuffer, answerBuffer = 64 << 10, 16 << 10
 
 // hello is what the one who opens a connection says first.
 type hello struct {
@@ -172,7 +173,7 @@ func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hel
 	if _, err := conn.Write(h.frame()); err != nil {
 		return conn, nil, nil, err
 	}
-	r := bufio.NewReaderSize(conn, readBuffer)
+	r := bufio.NewReaderSize(conn, answerBuffer)
 	got, body, err := readFrame(r, kindWelcome, kindRefusal)
 	if err == nil && got.kind == kindRefusal {
 		return conn, r, nil, &RefusedError{Address: address, Reason: string(body), Doubled: got.flags&flagDoubled != 0, Foreign: got.flags&flagForeign != 0}
@@ -216,7 +217,7 @@ func (t *Transport) receive(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 		}
 		conn = secured
 	}
-	r := bufio.NewReaderSize(conn, readBuffer)
+	r := bufio.NewReaderSize(conn, askedBuffer)
 	_, body, err := readFrame(r, kindHello)
 	if err != nil {
 		return conn, nil, hello{}, err
