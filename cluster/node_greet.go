@@ -124,6 +124,16 @@ func (n *Node) lookForDoubles(peers map[string]transport.PeerStats) {
 		n.id, n.file.Get().Cluster, why, n.opts.Dir))
 }
 
+// twinOf names both of two processes that run as a node; empty if this node knows of one alone.
+func (n *Node) twinOf(id int32) string {
+	p := n.trans.Stats().Peers[metadata.NodeName(id)]
+	if p.Twin == "" {
+		return ""
+	}
+	return fmt.Sprintf("TWO PROCESSES RUN AS NODE %d: the one at %s is connected to node %d, one at %s is refused there. One of them runs on a copy of the other's folder: stop both, remove the copy, and start the one that was there first, or, if the copy has taken its place meanwhile, take node %d out and join again with an empty folder",
+		id, p.Address, n.id, p.Twin, id)
+}
+
 // tryAddress refuses an address at which nothing is reached from here: whoever asks to join with it could never take part.
 func (n *Node) tryAddress(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.timeout())

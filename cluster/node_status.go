@@ -168,6 +168,9 @@ func (n *Node) memberStatus(m metadata.Member, a *nodeAnswer, voter bool) Member
 			}
 		}
 	}
+	if s.Problem == "" {
+		s.Problem = n.twinOf(m.ID)
+	}
 	return s
 }
 

@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -26,6 +28,9 @@ func (t *Transport) doubled(h hello) objection {
 		at = p.stats().Address
 	default:
 		return objection{}
+	}
+	if p != nil {
+		p.twins.note(h.address, time.Now())
 	}
 	if at != "" {
 		at = " at " + at
@@ -57,4 +62,34 @@ func (o *Options) grace(former, next string) time.Duration {
 		return 3 * o.every()
 	}
 	return max(3*o.every(), o.Silence)
+}
+
+// twins remembers who was refused as the double of a peer. It is safe for concurrent use.
+type twins struct {
+	mu          sync.Mutex // guards all below
+	address     string     // where the refused one says it is
+	first, last time.Time  // when the series of refusals began, and the last one was
+}
+
+// twinGap parts two series of refusals: who is refused tries again more often.
+const twinGap = 10 * time.Second
+
+func (w *twins) note(address string, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.address != address || now.Sub(w.last) > twinGap {
+		w.address, w.first = address, now
+	}
+	w.last = now
+}
+
+// stays returns where another process is that goes on being refused, after the time in which one that took the place of a
+// former one is let in; empty if there is none.
+func (w *twins) stays(now time.Time, after time.Duration) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first.IsZero() || now.Sub(w.last) > twinGap || w.last.Sub(w.first) < after {
+		return ""
+	}
+	return cmp.Or(w.address, "an address that it does not say")
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -103,6 +104,24 @@ func TestACopyDoesNotTakeALiveNodesPlace(t *testing.T) {
 	must(t, b.Close())
 	until(t, "the copy to be all there is", reaches(a, "b", "elsewhere"))
 	until(t, "the copy to know that", func() bool { return copied.Stats().Peers["a"].Doubled == 0 })
+}
+
+// Who goes on trying as the double of a node is named to who asks. Which of both it is, nobody here knows.
+func TestWhoStaysADoubleIsNamed(t *testing.T) {
+	t.Parallel()
+	n := newPipes()
+	at := func(address, id string) *transport.Transport {
+		return open(t, transport.Options{Node: id, Listener: n.listen(address), Dial: n.dial, Advertise: address, Silence: time.Second})
+	}
+	a, b, other := at("a", "a"), at("b", "b"), at("elsewhere", "b")
+	a.SetPeer("b", "b")
+	b.SetPeer("a", "a")
+	until(t, "a to reach b", reaches(a, "b", "b"))
+	if s := a.Stats().Peers["b"]; s.Twin != "" {
+		t.Errorf("there is one, at %s", s.Twin)
+	}
+	other.SetPeer("a", "a")
+	until(t, "the other to be named", func() bool { twin := a.Stats().Peers["b"].Twin; return twin == "elsewhere" || twin == "b" })
 }
 
 // With TLS a node is looked for elsewhere only where its certificate is valid, and only by its own name.

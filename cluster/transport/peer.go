@@ -31,6 +31,7 @@ type peer struct {
 	moved  chan struct{}   // there is a reason to connect now
 	ctx    context.Context // ends when it is removed
 	remove context.CancelFunc
+	twins  twins
 
 	mu       sync.Mutex // guards all below
 	address  string     // where SetPeer says that it is
@@ -222,6 +223,7 @@ func (p *peer) stats() PeerStats {
 	if !p.doubled.IsZero() {
 		s.Doubled = time.Since(p.doubled)
 	}
+	s.Twin = p.twins.stays(time.Now(), 3*max(p.t.o.Silence, 3*p.t.o.every()))
 	session := p.session
 	if session != nil {
 		s.Address = session.address

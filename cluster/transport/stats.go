@@ -52,6 +52,9 @@ type PeerStats struct {
 	Err error
 	// Doubled is for how long it has answered every try by saying that another process is connected as this node.
 	Doubled time.Duration
+	// Twin is where another process is that calls itself the same and is refused for longer than one that took its place
+	// would be; empty if there is none.
+	Twin string
 	// Serves says that the peer has a connection to this node: it reaches it.
 	Serves bool
 }
