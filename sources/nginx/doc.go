@@ -64,7 +64,9 @@
 // was read, the lines come from both copies, one of them perhaps cut. So do they if the
 // very first start falls between a copy and a truncation that are 5 s apart.
 //
-// Files of one log that are equal in all bytes that are compared can be taken for one
-// another where they are compressed, truncated or copied. Plain files that are only
-// renamed are told apart even so.
+// Where a log_format has no time, or a client repeats one request within a second,
+// files of one log may begin alike. Those that are equal in all bytes that are compared
+// can be taken for one another where they are compressed, truncated or copied; and
+// after a kill, those with one first line may be numbered in another order than before
+// it, so that of what was read since the last checkpoint lines come twice or not at all.
 package nginx

@@ -28,9 +28,6 @@ type logger struct {
 	pack     int // the file to be packed at each rotation; 0: none
 	keep     int // how many rotated files stay
 	meantime int // of ten steps of a copy, before how many nginx writes
-	alike    int // how many lines at the beginning of each file are all the same
-	due      int // how many of these are still to be written
-	same     int // how many were written
 }
 
 func newLogger(seed uint64, disk *memory) *logger {
@@ -39,9 +36,6 @@ func newLogger(seed uint64, disk *memory) *logger {
 		rng: rng, disk: disk, want: map[string]bool{},
 		copies: []int{0, 10, 5}[rng.IntN(3)], pack: []int{0, 0, 1, 2}[rng.IntN(4)], keep: []int{2, 3, 5, 20, 90}[rng.IntN(5)],
 		meantime: []int{0, 0, 3}[rng.IntN(3)],
-	}
-	if l.copies == 0 && l.keep == 90 && l.pack == 0 { // all of them must come: none are deleted or truncated
-		l.alike = []int{0, 1, 3, 40}[rng.IntN(4)]
 	}
 	l.reopen()
 	return l
@@ -69,21 +63,11 @@ func (l *logger) step() {
 	}
 }
 
-// sameLine stands at the beginning of files that begin alike, as the lines of one
-// client within a second do.
-const sameLine = "\"same\" 1796040000.000 200\n"
-
 // write logs one line, sometimes in two writes.
 func (l *logger) write() {
 	if l.half != nil {
 		l.open.write(l.half)
 		l.half = nil
-		return
-	}
-	if l.due > 0 {
-		l.due--
-		l.same++
-		l.open.write([]byte(sameLine))
 		return
 	}
 	id := fmt.Sprintf("line-%d", len(l.lines))
@@ -170,9 +154,7 @@ func (l *logger) reopen() {
 		n = l.disk.create(named(0))
 	}
 	n.refs++
-	if l.open = n; len(n.text) == 0 {
-		l.due = l.alike
-	}
+	l.open = n
 }
 
 func (l *logger) wholeLineIfOpen() {
