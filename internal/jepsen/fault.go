@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-data/daybook/internal/jepsen/lab"
@@ -20,6 +22,14 @@ type Fault struct {
 
 	Begin func(c *Cluster) error
 	End   func(c *Cluster) error
+}
+
+// particulars are what two faults of one kind differ in: nodes, figures, and what follows a colon.
+var particulars = regexp.MustCompile(`:.*|\[[^]]*\]|\S*[0-9]\S*`)
+
+// kind is the fault's name without its particulars.
+func (f Fault) kind() string {
+	return strings.Join(strings.Fields(particulars.ReplaceAllString(f.Name, "")), " ")
 }
 
 // run lets the fault happen. It ends even if ctx does.

@@ -84,7 +84,7 @@ func try(t *testing.T, trial jepsen.Trial) {
 			for _, line := range r.Timeline {
 				t.Log(line)
 			}
-			t.Log(r.Counts(), r.Changes)
+			t.Log(r.Counts(), r.Changes, r.Faults)
 		}
 		if err != nil {
 			t.Fatalf("run it again with DAYBOOK_SEED=%d: %v", seed, err)

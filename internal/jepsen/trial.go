@@ -53,6 +53,7 @@ type Report struct {
 	Violations []check.Violation
 	Ops        []history.Op
 	Timeline   []string       // what went wrong, and what was changed, when
+	Faults     map[string]int // how often each kind happened
 	Changes    map[string]int // how often the operator brought each change to its end
 	Log        []byte         // what the servers said
 
@@ -65,7 +66,7 @@ func (t Trial) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{}
+	r := &Report{Faults: map[string]int{}}
 	err = t.run(ctx, logs, r)
 	for _, v := range r.Violations {
 		err = errors.Join(err, errors.New(v.String()))
@@ -144,6 +145,7 @@ func (t Trial) disturb(ctx context.Context, c *Cluster, w *workload.Workload, re
 	var err error
 	for _, f := range script {
 		note(fmt.Sprintf("%s, for %s, then rest %s", f.Name, f.For, f.Rest))
+		r.Faults[f.kind()]++
 		if err = f.run(ctx, c); err != nil {
 			break
 		}
