@@ -35,10 +35,20 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilStopped()
 	logging.Disable()            // go-redis prints redials to stderr by itself; our sink tells of them
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once, which is safe too
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilStopped ends with the first signal that asks to stop: a hang-up, too, which has no files to be read again for, unless
+// it was ignored from the start (nohup).
+func untilStopped() (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), signals...)
 }
 
 // run is main without the process: what tests call.
