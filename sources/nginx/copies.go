@@ -25,6 +25,7 @@ type suspect struct {
 	length int64  // -1 where only the end tells
 	start  []byte // its first bytes
 	young  bool   // it was written lately: it may still be written
+	waits  bool   // so it is looked at again later; with Once there is no later
 }
 
 // has reports whether there is more in x than up to the offset.
@@ -88,13 +89,14 @@ func (w *follower) suspect(f *file) (x suspect, readable bool, err error) {
 		return suspect{}, false, err
 	}
 	age := w.now().Sub(st.changed)
-	x = suspect{file: f, status: st, length: f.content.length(st), young: !w.once && age < copyTime && age > -copyTime}
+	x = suspect{file: f, status: st, length: f.content.length(st), young: age < copyTime && age > -copyTime}
+	x.waits = x.young && !w.once
 	x.start, err = readFull(f.content, 0, headLength)
 	if x.length < 0 && err != nil { // damaged, or gzip is writing it
 		if len(x.start) == 0 {
 			w.notReadable(f, st.changed, err)
 		}
-		return x, len(x.start) > 0 && !x.young, nil
+		return x, len(x.start) > 0 && !x.waits, nil
 	}
 	return x, err == nil, err
 }
@@ -102,14 +104,14 @@ func (w *follower) suspect(f *file) (x suspect, readable bool, err error) {
 // canCopy reports whether x can be a copy of g; its contents then tell. Where lines
 // have no time, or the same, files may begin alike by chance, so it is not asked of
 // any two. A copy is of a log that was there before the copy, or was truncated since,
-// or, if a run begins while it is made, will be soon. A log that was renamed was not
-// truncated; only gzip makes something of it, which then is there in its place.
+// or will be soon; a log that was renamed was not truncated, and only gzip makes
+// something of it, which then is there in its place.
 func (x suspect) canCopy(g *file, base string) bool {
 	renamed := g.key != fileKey{} && g.gone.IsZero() && g.path != base
 	if x.length < 0 {
 		return !renamed
 	}
-	return x.late || !renamed && (x.early && x.young || g.truncated)
+	return x.late || !renamed && (x.young || g.truncated)
 }
 
 // compare says whether x is a copy of g.
@@ -167,7 +169,7 @@ func (x suspect) endsBefore(offset int64) bool {
 // reached there: a copy to which the logger's last lines did not come before it was
 // truncated, or that was given up.
 func (x suspect) shorter() verdict {
-	if x.young {
+	if x.waits {
 		return notSure // it is still being copied
 	}
 	return isPart
@@ -203,7 +205,7 @@ func (w *follower) compareOpen(s *series, g *file, x suspect) (verdict, error) {
 	}
 	length := g.content.length(st)
 	switch {
-	case x.young:
+	case x.waits:
 		return notSure, nil
 	case x.length < 0 || length < 0:
 		if !w.once {

@@ -20,7 +20,6 @@ type file struct {
 	// before that is known. See judge.
 	unsure bool
 	late   bool // of an unsure file: the log was there already when it appeared
-	early  bool // of an unsure file: it was there when the run began
 
 	id         string // empty until the first line is whole
 	generation int

@@ -19,7 +19,6 @@ func (s *scan) begin(states []fileState, at time.Time, atEnd bool) error {
 	if err != nil {
 		return err
 	}
-	s.early = true
 	live := s.live()
 	s.liveKnown = live != nil && slices.ContainsFunc(states, func(st fileState) bool { return st.Key == live.key })
 	for i, c := range s.candidates {
@@ -133,7 +132,7 @@ func (s *scan) goOn(c candidate, st fileState) (*file, error) {
 	if err != nil || !same {
 		return nil, errors.Join(err, opened.Close())
 	}
-	f.unsure, f.late, f.early = st.Offset == 0 && !c.live(), st.Late, true
+	f.unsure, f.late = st.Offset == 0 && !c.live(), st.Late
 	f.peek()
 	now, err := opened.stat()
 	if err == nil && st.Done && (opened.length(now) == st.Offset || unpacks(opened, st.Offset)) {

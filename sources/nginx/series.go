@@ -58,7 +58,6 @@ type scan struct {
 	*series
 	disk       disk
 	candidates []candidate
-	early      bool // a run begins
 	liveKnown  bool // the log's own file is no new one, so no other was renamed from it
 	now        time.Time
 	log        *events
@@ -161,7 +160,7 @@ func (s *scan) add(c candidate, atEnd bool) error {
 		return nil // it is tried again at each scan
 	}
 	f := newFile(c.path, c.key, opened, s.now)
-	f.unsure, f.late, f.early = !c.live(), s.liveKnown, s.early
+	f.unsure, f.late = !c.live(), s.liveKnown
 	if atEnd {
 		if err := f.skipToEnd(s.base, s.generation); err != nil {
 			return errors.Join(err, opened.Close())
