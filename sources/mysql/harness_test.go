@@ -141,6 +141,24 @@ func (r *rig) start(rng *rand.Rand) *running {
 
 func (r *running) stop() { r.cancel(); <-r.done }
 
+// kill ends the run at a random moment: three of four times counted from when it has
+// emitted something, for on a busy machine it is not even connected before.
+func (r *running) kill(rng *rand.Rand, within time.Duration) {
+	emits := rng.IntN(4) > 0
+	for deadline := time.Now().Add(patience); emits && r.out.Emits() == 0 && time.Now().Before(deadline); {
+		select {
+		case <-r.done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	select {
+	case <-r.done:
+	case <-time.After(time.Duration(rng.Int64N(int64(within)))):
+		r.cancel()
+	}
+}
+
 // await polls until the condition holds.
 func (r *rig) await(what string, ok func() bool) {
 	r.t.Helper()

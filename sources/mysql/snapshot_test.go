@@ -120,10 +120,7 @@ func TestSnapshotSurvivesKills(t *testing.T) {
 			case 1:
 				run.out.FailFlush(sourcetest.ErrFenced)
 			}
-			select {
-			case <-run.done:
-			case <-time.After(time.Duration(rng.IntN(250)) * time.Millisecond):
-			}
+			run.kill(rng, 250*time.Millisecond)
 			if run.source.Report().Phase == "snapshot" {
 				cut++
 			}
