@@ -167,7 +167,7 @@ func sinkFile(sinks ...pipeline.SinkEntry) *pipeline.File {
 func fill(t *testing.T, c brokers, stream string, parts int, records ...pipeline.Record) {
 	t.Helper()
 	j := open(t, c)
-	if _, err := j.Ensure(t.Context(), stream, parts); err != nil {
+	if _, err := j.Ensure(t.Context(), stream, parts, 1); err != nil {
 		t.Fatal(err)
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))

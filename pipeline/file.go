@@ -176,6 +176,7 @@ type SourceEntry struct {
 	Name        string
 	Stream      string
 	Partitions  int
+	Journals    int
 	PartitionBy string
 	Index       []string
 	Kind        string
@@ -190,6 +191,7 @@ func (s *SourceEntry) Fields(d *configs.Fields) {
 	d.String(&s.Name, "name", "", "Name of the source, unique in the pipeline. Its cursor carries it: renaming starts anew.", configs.Required, configs.Name)
 	d.String(&s.Stream, "stream", "", "Stream it appends to; made if missing.", configs.Required, configs.Name, notInternal)
 	d.Int(&s.Partitions, "partitions", 1, "Partitions of the stream, where this source makes it.", configs.Range(1, 1024))
+	d.Int(&s.Journals, "journals", 1, "Journals that a Daybook shares these partitions out to, each with copies and a leader of its own; at most as many as partitions. A Kafka's partitions lie apart in any case.", configs.Range(1, 256))
 	d.String(&s.PartitionBy, "partition_by", "key", "What keeps records together in one partition, and so in order.", configs.Enum("key", "table", "none"))
 	d.Strings(&s.Index, "index", nil, "Indexes that a Daybook keeps of the stream: key finds the records of a key (`daybook get`), tag lets a reader of stream@TABLE pass over the batches of other tables. Taking one out of here leaves it with the stream.", configs.Enum(indexKey, indexTag))
 	choices := make([]configs.Choice, len(s.kinds))
@@ -200,6 +202,13 @@ func (s *SourceEntry) Fields(d *configs.Fields) {
 		s.Kind, s.Config = kind, c.(SourceConfig)
 		s.changes = slices.ContainsFunc(s.kinds, func(k SourceSpec) bool { return k.Kind == kind && k.Changes })
 	})
+}
+
+// Check holds that no journal is without a partition.
+func (s *SourceEntry) Check(at *configs.At) {
+	if s.Journals > s.Partitions {
+		at.Errorf("journals", "%d journals for a stream of `partitions: %d`: each journal needs one at least", s.Journals, s.Partitions)
+	}
 }
 
 // notInternal keeps users' records out of the streams that Daybook keeps for itself.

@@ -21,8 +21,9 @@ func (j *Journal) keepIndexes(ctx context.Context, stream string, indexes []stri
 		return nil
 	}
 	var settings []kadm.AlterConfig
+	on := "true"
 	for _, index := range indexes {
-		settings = append(settings, kadm.AlterConfig{Op: kadm.SetConfig, Name: "daybook." + index + ".index", Value: text("true")})
+		settings = append(settings, kadm.AlterConfig{Op: kadm.SetConfig, Name: "daybook." + index + ".index", Value: &on})
 	}
 	answers, err := j.admin.AlterTopicConfigs(ctx, settings, stream)
 	if err == nil {

@@ -72,7 +72,7 @@ func newIngest(j *Journal, pipeline string, entry *SourceEntry, o WorkerOptions)
 
 // runOnce is one life of the source, from its checkpoint on.
 func (in *ingest) runOnce(ctx context.Context) error {
-	stream, err := in.journal.Ensure(ctx, in.entry.Stream, in.entry.Partitions)
+	stream, err := in.journal.Ensure(ctx, in.entry.Stream, in.entry.Partitions, in.entry.Journals)
 	if err != nil {
 		return err
 	}

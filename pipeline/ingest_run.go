@@ -50,7 +50,7 @@ func (in *ingest) run(ctx context.Context) error {
 func (in *ingest) ensureStream(ctx context.Context) error {
 	var wait backoff
 	for {
-		_, err := in.journal.Ensure(ctx, in.entry.Stream, in.entry.Partitions)
+		_, err := in.journal.Ensure(ctx, in.entry.Stream, in.entry.Partitions, in.entry.Journals)
 		if err == nil {
 			return nil
 		}

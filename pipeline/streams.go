@@ -50,85 +50,6 @@ type StreamInfo struct {
 	byAppend bool
 }
 
-// streamSpec is what a stream is to be like where it is made.
-type streamSpec struct {
-	name       string
-	partitions int
-	retain     RetainConfig
-	mode       string
-}
-
-// Ensure makes the stream where it is missing, with the journal's retention and
-// durability, and describes it as it is.
-func (j *Journal) Ensure(ctx context.Context, stream string, partitions int) (StreamInfo, error) {
-	return j.ensure(ctx, streamSpec{name: stream, partitions: partitions, retain: j.options.Retain, mode: j.options.Mode})
-}
-
-// ensureOwn makes one of Daybook's own streams where it is missing: one partition,
-// kept for the given time, or for ever where that is zero.
-func (j *Journal) ensureOwn(ctx context.Context, stream string, keep time.Duration) error {
-	j.mu.Lock()
-	known := j.ensured[stream]
-	j.mu.Unlock()
-	if known {
-		return nil
-	}
-	if _, err := j.ensure(ctx, streamSpec{name: stream, partitions: 1, retain: RetainConfig{Time: keep}, mode: "durable"}); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	j.ensured[stream] = true
-	j.mu.Unlock()
-	return nil
-}
-
-func (j *Journal) ensure(ctx context.Context, s streamSpec) (StreamInfo, error) {
-	info, err := j.Stream(ctx, s.name)
-	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return info, err
-	}
-	err = j.create(ctx, s)
-	if errors.Is(err, kerr.InvalidConfig) { // not a Daybook
-		s.mode = ""
-		err = j.create(ctx, s)
-	}
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return StreamInfo{}, fmt.Errorf("making stream %s: %w", s.name, err)
-	}
-	// A cluster tells its nodes one after the other.
-	for {
-		info, err = j.Stream(ctx, s.name)
-		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			return info, err
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return info, err
-		}
-	}
-}
-
-func (j *Journal) create(ctx context.Context, s streamSpec) error {
-	config := map[string]*string{
-		"message.timestamp.type": text("CreateTime"),
-		"retention.ms":           text("-1"),
-		"retention.bytes":        text("-1"),
-		"cleanup.policy":         text("delete"),
-	}
-	if s.retain.Time > 0 {
-		config["retention.ms"] = text(strconv.FormatInt(s.retain.Time.Milliseconds(), 10))
-	}
-	if s.retain.Size > 0 {
-		config["retention.bytes"] = text(strconv.FormatInt(s.retain.Size, 10))
-	}
-	if s.mode != "" {
-		config[settingDurability] = text(s.mode)
-	}
-	_, err := j.admin.CreateTopic(ctx, int32(s.partitions), -1, config, s.name)
-	return err
-}
-
-func text(s string) *string { return &s }
-
 // Stream describes a stream. The error is kerr.UnknownTopicOrPartition where there is
 // none of that name.
 func (j *Journal) Stream(ctx context.Context, name string) (StreamInfo, error) {
@@ -187,9 +108,6 @@ func (j *Journal) describe(ctx context.Context, info *StreamInfo) {
 		info.oldest = retain / 2
 	}
 }
-
-// settingDurability is a setting that only a Daybook has.
-const settingDurability = "daybook.durability"
 
 // milliseconds reads a setting; 0 stands for no bound.
 func milliseconds(text string) time.Duration {

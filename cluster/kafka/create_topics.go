@@ -70,7 +70,7 @@ func (s *Server) createTopic(c *call, t kmsg.CreateTopicsRequestTopic, validateO
 	case t.NumPartitions <= 0:
 		return nil, fmt.Errorf("%w: %d", kerr.InvalidPartitions, t.NumPartitions)
 	case t.ReplicationFactor != -1 && (t.ReplicationFactor < 1 || int(t.ReplicationFactor) > nodes):
-		return nil, fmt.Errorf("%w: %d, there are %d nodes", kerr.InvalidReplicationFactor, t.ReplicationFactor, nodes)
+		return nil, fmt.Errorf("%w: copies asked for: %d, nodes: %d", kerr.InvalidReplicationFactor, t.ReplicationFactor, nodes)
 	}
 	n.Replication = int32(max(t.ReplicationFactor, 0)) // 0: as many as is usual here
 	for _, config := range t.Configs {

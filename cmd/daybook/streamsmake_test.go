@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/daybook-data/daybook/internal/node"
+)
+
+// A stream has the partitions and journals that it was made with, beside a server and without one.
+func TestAStreamIsMadeAsAsked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	daybook(t, exitOK, "streams", "make", "alone", "--dir", dir, "--partitions", "4", "--journals", "2", "--set", "retention.ms=1000")
+	addr, stop := serve(t, dir)
+	daybook(t, exitOK, "streams", "make", "served", "--brokers", addr, "--partitions", "3", "--journals", "3")
+	var list []node.StreamInfo
+	if err := json.Unmarshal([]byte(daybook(t, exitOK, "streams", "--brokers", addr, "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	want := map[string]struct{ partitions, journals int }{"alone": {4, 2}, "served": {3, 3}}
+	if len(list) != len(want) {
+		t.Errorf("there are %d streams, want %d", len(list), len(want))
+	}
+	for _, s := range list {
+		journals, err := filepath.Glob(filepath.Join(dir, "streams", "*", "*"))
+		if err != nil || len(journals) != 5 {
+			t.Errorf("the streams have the journals %v, %v; want 5", journals, err)
+		}
+		if got := len(s.Partitions); got != want[s.Name].partitions {
+			t.Errorf("%s has %d partitions, want %d", s.Name, got, want[s.Name].partitions)
+		}
+	}
+}
+
+func TestAStreamThatCannotBeMadeSaysWhy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	daybook(t, exitOK, "streams", "make", "there", "--dir", dir)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"one of the name is there": {[]string{"there"}, exitFailed, "stream already exists"},
+		"more copies than nodes":   {[]string{"s", "--copies", "3"}, exitFailed, "copies asked for: 3, nodes: 1"},
+		"an unknown setting":       {[]string{"s", "--set", "retension.ms=1"}, exitFailed, `no setting "retension.ms"`},
+		"a setting without value":  {[]string{"s", "--set", "retention.ms"}, exitConfig, "not NAME=VALUE"},
+		"a journal for nothing":    {[]string{"s", "--journals", "2"}, exitConfig, "--partitions 1"},
+		"no name":                  {nil, exitConfig, "daybook streams make STREAM"},
+	} {
+		out := daybook(t, c.code, append(append([]string{"streams", "make"}, c.args...), "--dir", dir)...)
+		if !strings.Contains(out, c.want) {
+			t.Errorf("%s: the answer has no %q:\n%s", name, c.want, out)
+		}
+	}
+	if made, err := os.ReadDir(filepath.Join(dir, "streams")); err != nil || len(made) != 1 {
+		t.Errorf("there are %d streams, %v; want 1", len(made), err)
+	}
+}
