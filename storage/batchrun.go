@@ -37,7 +37,7 @@ func (j *Journal) readRun(r *batchRun, c *Chunk) error {
 	c.Pieces = slices.Grow(c.Pieces, len(*pieces))
 	err := Guard(func() error { return r.readView(v, c) })
 	if errors.Is(err, syscall.EIO) {
-		return fmt.Errorf("reading %s from %d to %d: %w", r.seg.path, r.locs[0].rel, last.rel+last.length, err)
+		return r.seg.lost(int64(r.locs[0].rel), int64(last.rel)+int64(last.length), err)
 	}
 	return err
 }
@@ -102,8 +102,8 @@ func (r *batchRun) readCopy(c *Chunk) error {
 			n += int(r.locs[k].length)
 			k++
 		}
-		if err := readAll(r.seg.file, buf[at:at+n], int64(r.locs[i].rel)); err != nil {
-			return fmt.Errorf("reading %s at %d: %w", r.seg.path, r.locs[i].rel, err)
+		if err := r.seg.read(buf[at:at+n], int64(r.locs[i].rel)); err != nil {
+			return err
 		}
 		i, at = k, at+n
 	}

@@ -1,7 +1,5 @@
 package storage
 
-import "fmt"
-
 // directory is the header and directory of a frame of batches, read and checked.
 type directory struct {
 	header frameHeader
@@ -14,16 +12,16 @@ func (d *directory) read(seg *segment, e entry, rel uint32) error {
 		return nil
 	}
 	head := make([]byte, frameHeaderBytes)
-	if err := readAll(seg.file, head, int64(e.rel)); err != nil {
-		return fmt.Errorf("reading %s at %d: %w", seg.path, e.rel, err)
+	if err := seg.read(head, int64(e.rel)); err != nil {
+		return err
 	}
 	h, ok := parseFrameHeader(head, seg.base+uint64(e.rel))
 	if !ok || h.typ != frameBatches {
 		return seg.damage(int64(e.rel), int64(rel), "frame header is damaged")
 	}
 	head = append(head, make([]byte, h.dirBytes())...)
-	if err := readAll(seg.file, head[frameHeaderBytes:], int64(e.rel)+frameHeaderBytes); err != nil {
-		return fmt.Errorf("reading %s at %d: %w", seg.path, e.rel, err)
+	if err := seg.read(head[frameHeaderBytes:], int64(e.rel)+frameHeaderBytes); err != nil {
+		return err
 	}
 	if !h.checkDirectory(head) {
 		return seg.damage(int64(e.rel), int64(rel), "header checksum does not match")

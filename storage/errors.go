@@ -79,7 +79,10 @@ type DamageError struct {
 	End      uint64 // end of the damaged range; 0 if it is not known
 	Offset   int64  // the file offset of Position
 	Reason   string
+	Err      error // the disk's, where it did not give the bytes; nil where it gave others
 }
+
+func (e *DamageError) Unwrap() error { return e.Err }
 
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged at file offset %d (journal position %d): %s; keep the directory. What other nodes have is mended from them while the node runs (\"daybook cluster status\" says what is not); a node alone is to be stopped, looked at with \"daybook journal verify\", and restored from a backup",

@@ -93,8 +93,8 @@ func (j *Journal) holdFrames(f *Frames, seg *segment, at, end, size int64) error
 	if v == nil {
 		defer seg.release()
 		buf := f.held.buffer(int(n))
-		if err := readAll(seg.file, buf, at); err != nil {
-			return fmt.Errorf("reading %s at %d: %w", seg.path, at, err)
+		if err := seg.read(buf, at); err != nil {
+			return err
 		}
 		f.Pieces, f.Bytes = append(f.Pieces, buf), f.Bytes+int(n)
 		return nil

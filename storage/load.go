@@ -138,9 +138,12 @@ func (l *loadedLog) loadSealed(j *Journal, seg *segment, end uint64) error {
 	return nil
 }
 
-// confirm says whether the segment's last frame is the one its index knows. By the chain of checksums that vouches for
-// all frames before it.
+// confirm says whether the segment's last frame is the one its index knows, and the file is as long. By the chain of
+// checksums that vouches for all frames before it.
 func (l *loadedLog) confirm(seg *segment) bool {
+	if size, err := seg.file.Size(); err != nil || size < seg.size {
+		return false
+	}
 	n := len(seg.entries)
 	if n == 0 {
 		return seg.lastCRC == l.tail.crc

@@ -149,7 +149,7 @@ func readBatch(seg *segment, e entry, rel uint32) (h frameHeader, d dirEntry, da
 		return h, d, nil, seg.damage(int64(e.rel), int64(rel), "no batch begins where the key index says")
 	}
 	data = make([]byte, d.length)
-	if err := readAll(seg.file, data, int64(rel)); err != nil {
+	if err := seg.read(data, int64(rel)); err != nil {
 		return h, d, nil, err
 	}
 	if reason := checkStored(data, d, h.term); reason != "" {

@@ -129,8 +129,8 @@ func (j *Journal) Frame(i uint64) ([]byte, error) {
 // readFrame reads and checks the frame at the file offsets [rel, end).
 func readFrame(seg *segment, rel, end int64) ([]byte, error) {
 	frame := make([]byte, end-rel)
-	if _, err := seg.file.ReadAt(frame, rel); err != nil {
-		return nil, fmt.Errorf("reading %s at %d: %w", seg.path, rel, err)
+	if err := seg.read(frame, rel); err != nil {
+		return nil, err
 	}
 	h, ok := parseFrameHeader(frame, seg.base+uint64(rel))
 	if !ok || int64(h.length) != end-rel || !h.checkDirectory(frame) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -528,6 +529,64 @@ func TestMissingSegmentsStopTheStart(t *testing.T) {
 			t.Errorf("without %v of %d: got %v, want a DamageError", lost, len(segs), err)
 		}
 	}
+}
+
+// A file that somebody has cut short is damage at once, also where the index beside it knows what it held and the last
+// frame's header is there still.
+func TestASegmentThatIsCutShortStopsTheStart(t *testing.T) {
+	t.Parallel()
+	o := storage.Options{SegmentBytes: 4 << 10}
+	l := openLog(t, t.TempDir(), o)
+	for i := range 14 {
+		l.put(0, plain(fmt.Sprint("x", i, strings.Repeat("v", 500)), 3))
+	}
+	dir := l.crash()
+	fsys := inMemory(t, dir)
+	for _, name := range files(t, dir, ".seg") {
+		off, length := lastFrame(t, filepath.Join(dir, name))
+		for size := int64(off + length - 1); size >= 0; size -= 37 {
+			cut := fsys.CrashClone(nil)
+			f, err := cut.OpenFile("j/"+name, os.O_RDWR, 0)
+			must(t, err)
+			must(t, f.Truncate(size))
+			o.FS = cut
+			if _, err := tryOpen(t, "j", o); !isDamage(err) {
+				t.Fatalf("%s cut to %d of %d bytes: got %v, want a DamageError", name, size, off+length, err)
+			}
+		}
+	}
+}
+
+// A file that is cut short while the journal is open is damage to who reads it.
+func TestASegmentThatIsCutShortServesNobody(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem()
+	l := openLog(t, "j", storage.Options{FS: mem, SegmentBytes: 4 << 10})
+	for i := range 14 {
+		l.put(0, plain(fmt.Sprint("x", i, strings.Repeat("v", 500)), 3))
+	}
+	names, err := mem.ReadDir("j")
+	must(t, err)
+	i := slices.IndexFunc(names, func(n string) bool { return filepath.Ext(n) == ".seg" })
+	f, err := mem.OpenFile("j/"+names[i], os.O_RDWR, 0)
+	must(t, err)
+	must(t, f.Truncate(2000))
+	if _, err := l.tryContents(0); !isDamage(err) {
+		t.Errorf("a reader gets %v, want a DamageError", err)
+	}
+	damaged := 0
+	for i := uint64(1); i <= l.last(); i++ {
+		switch _, err := l.Frame(i); {
+		case isDamage(err):
+			damaged++
+		case err != nil:
+			t.Errorf("a follower that asks for entry %d gets %v, want a DamageError", i, err)
+		}
+	}
+	if damaged == 0 || damaged > 7 {
+		t.Errorf("%d entries are damaged, want those of one file", damaged)
+	}
+	must(t, l.Err())
 }
 
 // A group restarted after kill -9 knows its votes, its last entry and its configuration.

@@ -102,11 +102,33 @@ func (s *segment) release() {
 
 // damage describes bytes of the segment that are not what was written.
 func (s *segment) damage(rel int64, end int64, reason string) *DamageError {
-	d := &DamageError{File: s.path, Offset: rel, Position: s.base + uint64(rel), End: s.base + uint64(end), Reason: reason}
+	return s.tell(&DamageError{Offset: rel, End: s.base + uint64(end), Reason: reason})
+}
+
+// lost describes bytes that the disk does not give.
+func (s *segment) lost(rel int64, end int64, err error) *DamageError {
+	return s.tell(&DamageError{Offset: rel, End: s.base + uint64(end), Reason: "it cannot be read: " + err.Error(), Err: err})
+}
+
+func (s *segment) tell(d *DamageError) *DamageError {
+	d.File, d.Position = s.path, s.base+uint64(d.Offset)
 	if s.report != nil {
 		s.report(s, d)
 	}
 	return d
+}
+
+// read fills buf with bytes of frames that were written and whose place is known. Bytes that the file does not have any more,
+// or the disk does not give, are damage, as those are that differ.
+func (s *segment) read(buf []byte, rel int64) error {
+	err := readAll(s.file, buf, rel)
+	switch {
+	case err == nil:
+		return nil
+	case unreadable(err):
+		return s.lost(rel, rel+int64(len(buf)), err)
+	}
+	return fmt.Errorf("reading %s at %d: %w", s.path, rel, err)
 }
 
 func segName(base uint64) string { return fmt.Sprintf("%020d%s", base, segSuffix) }

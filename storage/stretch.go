@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"fmt"
-
 	"github.com/hashicorp/raft"
 )
 
@@ -86,8 +84,8 @@ func (j *Journal) stretch(position uint64, buf []byte) (n int, err error) {
 	j.mu.RUnlock()
 	defer seg.release()
 	n = int(min(uint64(len(buf)), end-position))
-	if err := readAll(seg.file, buf[:n], int64(position-seg.base)); err != nil {
-		return 0, fmt.Errorf("reading %s at %d: %w", seg.path, position-seg.base, err)
+	if err := seg.read(buf[:n], int64(position-seg.base)); err != nil {
+		return 0, err
 	}
 	return n, nil
 }
