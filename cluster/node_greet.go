@@ -126,6 +126,9 @@ func (n *Node) lookForDoubles(peers map[string]transport.PeerStats) {
 
 // twinOf names both of two processes that run as a node; empty if this node knows of one alone.
 func (n *Node) twinOf(id int32) string {
+	if n.trans == nil { // it is no node of a cluster, and nobody's twin
+		return ""
+	}
 	p := n.trans.Stats().Peers[metadata.NodeName(id)]
 	if p.Twin == "" {
 		return ""
