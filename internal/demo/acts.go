@@ -95,7 +95,7 @@ func (s *stage) compare(ctx context.Context) error {
 	if err := s.batch(ctx); err != nil {
 		return err
 	}
-	lines, events, err := s.shop.CompareFiles(filepath.Join(s.dir, "out"))
+	lines, events, err := s.shop.CompareFiles(filepath.Join(s.dir, "out"), nil)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 // looked is a cluster of servers in this process, looked after as an operator does.
 type looked struct {
 	t       *testing.T
+	dir     string
 	servers []*lookedServer
 }
 
@@ -55,7 +56,7 @@ func (b *buffer) String() string {
 }
 
 func lookAfter(t *testing.T, n int) *looked {
-	l := &looked{t: t}
+	l := &looked{t: t, dir: t.TempDir()} // asked for first, so that it is removed last
 	t.Cleanup(func() {
 		for _, s := range l.servers {
 			s.cancel()
@@ -72,7 +73,7 @@ func lookAfter(t *testing.T, n int) *looked {
 
 func (l *looked) add() *lookedServer {
 	l.t.Helper()
-	s := &lookedServer{dir: filepath.Join(l.t.TempDir(), "data"), kafka: services.AddressForTest(l.t), cluster: services.AddressForTest(l.t), log: &buffer{}}
+	s := &lookedServer{dir: filepath.Join(l.dir, fmt.Sprint("node-", len(l.servers)+1), "data"), kafka: services.AddressForTest(l.t), cluster: services.AddressForTest(l.t), log: &buffer{}}
 	l.servers = append(l.servers, s)
 	l.start(s)
 	l.until("node to be up", func() bool {

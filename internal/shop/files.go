@@ -43,9 +43,9 @@ func ReadFiles(dir string) (map[string][]string, error) {
 	return out, err
 }
 
-// CompareFiles holds the files below a folder against nginx's log and the events posted,
-// and returns how many lines and events there are.
-func (s *Shop) CompareFiles(dir string) (lines, events int, err error) {
+// CompareFiles holds the files below a folder, and what came too late for them, against nginx's log and the events posted:
+// each record is in one of both. It returns how many lines and events there are.
+func (s *Shop) CompareFiles(dir string, late map[string][]string) (lines, events int, err error) {
 	files, err := ReadFiles(dir)
 	if err != nil {
 		return 0, 0, err
@@ -54,43 +54,55 @@ func (s *Shop) CompareFiles(dir string) (lines, events int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	lines, events = len(files["web.access"]), len(files["app.events"])
-	if logged := bytes.Count(log, []byte("\n")); lines != logged || lines != s.Site.Requests {
-		return 0, 0, fmt.Errorf("%d requests, %d lines in nginx's log, %d lines in files", s.Site.Requests, logged, lines)
-	}
-	if events != s.App.Posted() {
-		return 0, 0, fmt.Errorf("%d events posted, %d lines in files", s.App.Posted(), events)
-	}
-	if err := checkLines(files["web.access"], lineOfLog); err != nil {
+	lines, err = countOnce(files["web.access"], late["web.access"], lineOfLog)
+	if err != nil {
 		return 0, 0, fmt.Errorf("web.access: %w", err)
 	}
-	if err := checkLines(files["app.events"], lineOfEvent); err != nil {
+	events, err = countOnce(files["app.events"], late["app.events"], lineOfEvent)
+	if err != nil {
 		return 0, 0, fmt.Errorf("app.events: %w", err)
+	}
+	if logged := bytes.Count(log, []byte("\n")); lines != logged || lines != s.Site.Requests {
+		return 0, 0, fmt.Errorf("%d requests, %d lines in nginx's log, %d in files, %d of them late", s.Site.Requests, logged, lines, len(late["web.access"]))
+	}
+	if events != s.App.Posted() {
+		return 0, 0, fmt.Errorf("%d events posted, %d in files, %d of them late", s.App.Posted(), events, len(late["app.events"]))
 	}
 	return lines, events, nil
 }
 
-// checkLines wants the lines in the order of their own times, to the
-// microsecond that event times have in a journal, and no id twice.
-func checkLines(lines []string, parse func(line string) (id string, ts time.Time, err error)) error {
+// countOnce wants the lines in the order of their own times, to the microsecond that event times have in a journal, and no
+// id twice among them. Those that were late are counted too; a crash may have put one of them aside twice.
+func countOnce(lines, late []string, parse func(line string) (id string, ts time.Time, err error)) (int, error) {
 	var last time.Time
 	seen := map[string]bool{}
 	for i, line := range lines {
 		id, ts, err := parse(line)
 		if err != nil {
-			return fmt.Errorf("line %d: %w: %s", i+1, err, line)
+			return 0, fmt.Errorf("line %d: %w: %s", i+1, err, line)
 		}
 		if seen[id] {
-			return fmt.Errorf("line %d: %s stands twice in the files", i+1, id)
+			return 0, fmt.Errorf("line %d: %s stands twice in the files", i+1, id)
 		}
 		seen[id] = true
 		ts = ts.Truncate(time.Microsecond)
 		if ts.Before(last) {
-			return fmt.Errorf("line %d: %s of %s comes after one of %s", i+1, id, ts, last)
+			return 0, fmt.Errorf("line %d: %s of %s comes after one of %s", i+1, id, ts, last)
 		}
 		last = ts
 	}
-	return nil
+	aside := map[string]bool{}
+	for _, line := range late {
+		id, _, err := parse(line)
+		if err != nil {
+			return 0, fmt.Errorf("a late record: %w: %s", err, line)
+		}
+		if seen[id] {
+			return 0, fmt.Errorf("%s is late, and in the files", id)
+		}
+		aside[id] = true
+	}
+	return len(seen) + len(aside), nil
 }
 
 func lineOfEvent(line string) (string, time.Time, error) {
