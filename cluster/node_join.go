@@ -151,7 +151,7 @@ func (n *Node) askToJoin() error {
 	case <-net.Abandon:
 		return fmt.Errorf("%w: %w", ErrAbandoned, errors.Join(errs...))
 	default:
-		return fmt.Errorf("joining the cluster: no node let this one in: %w", errors.Join(errs...))
+		return fmt.Errorf("joining the cluster: no node let this one in; nodes let others in once they are in themselves; if there is no cluster yet, start one of them without any to join: %w", errors.Join(errs...))
 	}
 }
 
