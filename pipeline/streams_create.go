@@ -29,8 +29,8 @@ type NewStream struct {
 	Settings map[string]string
 }
 
-// Make makes a stream. The error says why the journal refuses it, also where one of the name is there.
-func (j *Journal) Make(ctx context.Context, n NewStream) error {
+// Create makes a stream. The error says why the journal refuses it, also where one of the name is there.
+func (j *Journal) Create(ctx context.Context, n NewStream) error {
 	settings := map[string]*string{}
 	for name, value := range n.Settings {
 		settings[name] = &value
@@ -48,7 +48,7 @@ func (j *Journal) Make(ctx context.Context, n NewStream) error {
 		err = &refusal{said: r.ErrMessage, code: err}
 	}
 	if err != nil {
-		return fmt.Errorf("making stream %s: %w", n.Name, err)
+		return fmt.Errorf("creating stream %s: %w", n.Name, err)
 	}
 	return nil
 }
@@ -95,11 +95,11 @@ func (j *Journal) ensure(ctx context.Context, n NewStream, retain RetainConfig, 
 	if mode != "" {
 		n.Settings[settingDurability] = mode
 	}
-	err = j.Make(ctx, n)
+	err = j.Create(ctx, n)
 	if errors.Is(err, kerr.InvalidConfig) { // not a Daybook
 		delete(n.Settings, settingDurability)
 		n.Journals = 0
-		err = j.Make(ctx, n)
+		err = j.Create(ctx, n)
 	}
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return StreamInfo{}, err

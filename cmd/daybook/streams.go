@@ -43,6 +43,6 @@ func (c *cli) streamsCommand() *cobra.Command {
 	journalFlags(cmd, &where)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "with the streams that Daybook keeps for itself")
-	cmd.AddCommand(c.makeStreamCommand())
+	cmd.AddCommand(c.createStreamCommand())
 	return cmd
 }

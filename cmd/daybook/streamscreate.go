@@ -9,18 +9,18 @@ import (
 	"github.com/daybook-data/daybook/pipeline"
 )
 
-func (c *cli) makeStreamCommand() *cobra.Command {
+func (c *cli) createStreamCommand() *cobra.Command {
 	var where node.Where
 	var s pipeline.NewStream
 	var settings []string
 	cmd := &cobra.Command{
-		Use:   "make STREAM",
-		Short: "Make a stream, with as many partitions, journals and copies as you say",
-		Long: `Makes a stream. On a cluster its partitions share one journal, with one leader, unless
+		Use:   "create STREAM",
+		Short: "Create a stream, with as many partitions, journals and copies as you say",
+		Long: `Creates a stream. On a cluster its partitions share one journal, with one leader, unless
 --journals shares them out: partition p is in journal p modulo their number. How many
 journals there are, and daybook.durability, is settled here for good; partitions can be
 added, copies are changed by "daybook cluster replicas", other settings by Kafka's tools.`,
-		Example: "  daybook streams make web.access --brokers 10.0.0.1:9092 --partitions 12 --journals 6\n  daybook streams make audit --dir ./data --set daybook.durability=durable --set retention.ms=-1",
+		Example: "  daybook streams create web.access --brokers 10.0.0.1:9092 --partitions 12 --journals 6\n  daybook streams create audit --dir ./data --set daybook.durability=durable --set retention.ms=-1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			log, err := c.logger()
@@ -28,10 +28,10 @@ added, copies are changed by "daybook cluster replicas", other settings by Kafka
 				return err
 			}
 			s.Name = a[0]
-			if err := node.MakeStream(cmd.Context(), where, s, settings, log); err != nil {
+			if err := node.CreateStream(cmd.Context(), where, s, settings, log); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.stdout, "stream %s is made\n", s.Name)
+			_, err = fmt.Fprintf(c.stdout, "stream %s is created\n", s.Name)
 			return err
 		},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,13 +11,13 @@ import (
 	"github.com/daybook-data/daybook/internal/node"
 )
 
-// A stream has the partitions and journals that it was made with, beside a server and without one.
-func TestAStreamIsMadeAsAsked(t *testing.T) {
+// A stream has the partitions and journals that it was created with, beside a server and without one.
+func TestAStreamIsCreatedAsAsked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	daybook(t, exitOK, "streams", "make", "alone", "--dir", dir, "--partitions", "4", "--journals", "2", "--set", "retention.ms=1000")
+	daybook(t, exitOK, "streams", "create", "alone", "--dir", dir, "--partitions", "4", "--journals", "2", "--set", "retention.ms=1000")
 	addr, stop := serve(t, dir)
-	daybook(t, exitOK, "streams", "make", "served", "--brokers", addr, "--partitions", "3", "--journals", "3")
+	daybook(t, exitOK, "streams", "create", "served", "--brokers", addr, "--partitions", "3", "--journals", "3")
 	var list []node.StreamInfo
 	if err := json.Unmarshal([]byte(daybook(t, exitOK, "streams", "--brokers", addr, "--json")), &list); err != nil {
 		t.Fatal(err)
@@ -37,10 +38,10 @@ func TestAStreamIsMadeAsAsked(t *testing.T) {
 	}
 }
 
-func TestAStreamThatCannotBeMadeSaysWhy(t *testing.T) {
+func TestAStreamThatCannotBeCreatedSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	daybook(t, exitOK, "streams", "make", "there", "--dir", dir)
+	daybook(t, exitOK, "streams", "create", "there", "--dir", dir)
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -51,14 +52,29 @@ func TestAStreamThatCannotBeMadeSaysWhy(t *testing.T) {
 		"an unknown setting":       {[]string{"s", "--set", "retension.ms=1"}, exitFailed, `no setting "retension.ms"`},
 		"a setting without value":  {[]string{"s", "--set", "retention.ms"}, exitConfig, "not NAME=VALUE"},
 		"a journal for nothing":    {[]string{"s", "--journals", "2"}, exitConfig, "--partitions 1"},
-		"no name":                  {nil, exitConfig, "daybook streams make STREAM"},
+		"no name":                  {nil, exitConfig, "daybook streams create STREAM"},
 	} {
-		out := daybook(t, c.code, append(append([]string{"streams", "make"}, c.args...), "--dir", dir)...)
+		out := daybook(t, c.code, append(append([]string{"streams", "create"}, c.args...), "--dir", dir)...)
 		if !strings.Contains(out, c.want) {
 			t.Errorf("%s: the answer has no %q:\n%s", name, c.want, out)
 		}
 	}
 	if made, err := os.ReadDir(filepath.Join(dir, "streams")); err != nil || len(made) != 1 {
 		t.Errorf("there are %d streams, %v; want 1", len(made), err)
+	}
+}
+
+func TestASourceSharesItsStreamOut(t *testing.T) {
+	t.Parallel()
+	shared := func(partitions, journals int) string {
+		return strings.Replace(good, "stream: app.events\n    http", fmt.Sprintf("stream: app.events\n    partitions: %d\n    journals: %d\n    http", partitions, journals), 1)
+	}
+	file := write(t, shared(4, 2))
+	daybook(t, exitOK, "run", file, "--once")
+	if made, err := filepath.Glob(filepath.Join(filepath.Dir(file), "data", "streams", "*", "1")); err != nil || len(made) != 1 {
+		t.Errorf("streams with a second journal: %v, %v; want one", made, err)
+	}
+	if out := daybook(t, exitConfig, "validate", write(t, shared(1, 2))); !strings.Contains(out, "2 journals for a stream of `partitions: 1`") {
+		t.Errorf("a journal without a partition: %s", out)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/daybook-data/daybook/pipeline"
 )
 
-// MakeStream makes a stream in a journal. Settings are NAME=VALUE by their names in Kafka.
-func MakeStream(ctx context.Context, where Where, s pipeline.NewStream, settings []string, log *slog.Logger) (err error) {
+// CreateStream makes a stream in a journal. Settings are NAME=VALUE by their names in Kafka.
+func CreateStream(ctx context.Context, where Where, s pipeline.NewStream, settings []string, log *slog.Logger) (err error) {
 	if s.Settings, err = parseSettings(settings); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func MakeStream(ctx context.Context, where Where, s pipeline.NewStream, settings
 		return err
 	}
 	defer closing(done, &err)
-	return j.Make(ctx, s)
+	return j.Create(ctx, s)
 }
 
 func parseSettings(list []string) (map[string]string, error) {
