@@ -12,9 +12,9 @@ import (
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
-// ErrCannotMend says that damage which keeps a journal from opening is not in a sealed segment: nothing on this disk
-// vouches for what has to be there, so the copy has to be replaced as a whole.
-var ErrCannotMend = errors.New("the damage is not in a sealed segment: another copy has to take this one's place")
+// ErrCannotMend says that no bytes can mend the damage which keeps a journal from opening, so that the copy has to be
+// replaced as a whole. Here: it is not in a sealed segment, and nothing on this disk vouches for what has to be there.
+var ErrCannotMend = errors.New("no bytes can mend it: another copy has to take this one's place")
 
 // MendClosed is [Journal.Mend] for a journal that does not open because of d, the error of Open. fetch also says whether
 // what it gives is known to be committed where it comes from. The next Open may find damage further on, which takes
@@ -37,6 +37,7 @@ type closedMending struct {
 
 	seg       *segment // of which only base, path, file and size are known
 	next      uint64   // the base of the segment behind
+	before    *segment // the one before, of which only its index is known; nil: not even that is
 	prev      *uint32  // the checksum that the first frame links to; nil: the next Open has to see to it
 	committed bool     // all that was fetched is
 	file      vfs.File
@@ -91,7 +92,7 @@ func (m *closedMending) find(d *DamageError) error {
 	if n > 0 {
 		before := &segment{base: bases[n-1], path: filepath.Join(m.dir, segName(bases[n-1]))}
 		if _, err := readIndex(m.fsys, before); err == nil && before.end() == m.seg.base {
-			m.prev = &before.lastCRC
+			m.before, m.prev = before, &before.lastCRC
 		}
 	}
 	return nil
@@ -179,29 +180,53 @@ func (m *closedMending) verify() error {
 	return nil
 }
 
+// ClosedLinks returns the links at both ends of the sealed segment with the damage d, as the segments beside it know them; those
+// that they don't are left out. Where the others have committed another link the damage cannot be mended: what this log has
+// there was never committed.
+func ClosedLinks(fsys vfs.FS, dir string, d *DamageError) (all []Link, err error) {
+	m := &closedMending{fsys: fsys, dir: dir}
+	if err := m.find(d); err != nil {
+		return nil, err
+	}
+	defer m.seg.file.Close() // read only
+	if m.before != nil && len(m.before.entries) > 0 {
+		all = append(all, Link{m.before.last(), m.before.end(), m.before.lastCRC})
+	}
+	if h, crc, known := m.behind(); known {
+		all = append(all, Link{h.index - 1, m.next, crc})
+	}
+	return all, nil
+}
+
 // follows is the checksum that the segment behind goes on from, if its first frame's header is whole.
 func (m *closedMending) follows() (crc uint32, known bool) {
+	_, crc, known = m.behind()
+	return crc, known
+}
+
+// behind is the header of the first frame of the segment behind, if it is whole, and the checksum that it goes on from.
+func (m *closedMending) behind() (h frameHeader, crc uint32, known bool) {
 	f, err := m.fsys.OpenFile(filepath.Join(m.dir, segName(m.next)), os.O_RDONLY, 0)
 	if err != nil {
-		return 0, false
+		return h, 0, false
 	}
 	defer f.Close() // read only
 	size, err := f.Size()
 	if err != nil {
-		return 0, false
+		return h, 0, false
 	}
 	sc := &scanner{file: f, size: size}
 	head, err := sc.bytes(0, frameHeaderBytes)
 	if err != nil {
-		return 0, false
+		return h, 0, false
 	}
 	h, ok := parseFrameHeader(head, m.next)
 	if !ok {
-		return 0, false
+		return h, 0, false
 	}
 	whole, err := sc.bytes(0, frameHeaderBytes+h.dirBytes())
 	if err != nil || !h.checkDirectory(whole) {
-		return 0, false
+		return h, 0, false
 	}
-	return binary.LittleEndian.Uint32(whole[48:]), true
+	return h, binary.LittleEndian.Uint32(whole[48:]), true
 }

@@ -163,5 +163,38 @@ func MendClosed(ctx context.Context, fsys vfs.FS, dir string, d *storage.DamageE
 			return "", fmt.Errorf("%w: retention has removed what is damaged on node %s: %w", storage.ErrCannotMend, node, err)
 		}
 	}
+	if node := otherHistory(ctx, fsys, dir, d, c); node != "" {
+		return "", fmt.Errorf("%w: node %s has committed other entries in place of what is damaged: %w", storage.ErrCannotMend, node, err)
+	}
 	return "", err
+}
+
+// otherHistory is a node that has committed another entry where the damaged segment of a journal that does not open begins or
+// ends, if there is one: then this log was never committed there.
+func otherHistory(ctx context.Context, fsys vfs.FS, dir string, d *storage.DamageError, c Copies) (node string) {
+	links, err := storage.ClosedLinks(fsys, dir, d)
+	if err != nil {
+		return ""
+	}
+	for _, own := range links {
+		if node := whoDiffers(ctx, c, own); node != "" {
+			return node
+		}
+	}
+	return ""
+}
+
+// whoDiffers is a node whose committed log has another link than this one, if none has the same.
+func whoDiffers(ctx context.Context, c Copies, own storage.Link) (node string) {
+	for _, other := range c.Nodes() {
+		a, err := ask(ctx, c, other, copyQuestion{Links: []uint64{own.Index}})
+		switch {
+		case err != nil || len(a.Links) != 1 || a.Links[0].Gone: // nothing is known of it there
+		case a.Links[0].Link == own:
+			return ""
+		default:
+			node = other
+		}
+	}
+	return node
 }

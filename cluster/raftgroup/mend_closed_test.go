@@ -39,15 +39,8 @@ func TestDamageInWhatOthersHaveRemovedCannotBeMended(t *testing.T) {
 	must(t, g.Close())
 	damaged := filepath.Join(t.TempDir(), "copy")
 	must(t, os.CopyFS(damaged, os.DirFS(dir)))
-	segments, err := filepath.Glob(filepath.Join(damaged, "*.seg"))
-	must(t, err)
-	slices.Sort(segments)
-	data, err := os.ReadFile(segments[1])
-	must(t, err)
-	data[1000] ^= 1
-	must(t, os.WriteFile(segments[1], data, 0o644))
-	must(t, os.Remove(strings.TrimSuffix(segments[1], ".seg")+".idx")) // so that the start reads the segment
-	_, err = storage.Open(damaged, small)
+	must(t, os.Truncate(filepath.Join(damaged, segmentsIn(t, dir)[1]), 1000))
+	_, err := storage.Open(damaged, small)
 	var d *storage.DamageError
 	if !errors.As(err, &d) {
 		t.Fatalf("opening the damaged copy: %v", err)
@@ -64,4 +57,55 @@ func TestDamageInWhatOthersHaveRemovedCannotBeMended(t *testing.T) {
 	if _, err := raftgroup.MendClosed(t.Context(), vfs.OS{}, damaged, d, onlyCopy{other}); !errors.Is(err, storage.ErrCannotMend) {
 		t.Errorf("got %v, want ErrCannotMend", err)
 	}
+}
+
+// Where this log was never committed, the others' bytes mend nothing, and the copy is to be replaced. Where all have the same they do.
+func TestDamageInWhatWasNeverCommittedCannotBeMended(t *testing.T) {
+	t.Parallel()
+	small := storage.Options{SegmentBytes: 8 << 10}
+	grow := func(dir, value string, entries int) *raftgroup.Group {
+		t.Helper()
+		g := openGroup(t, raftgroup.Options{Dir: dir, ID: "a", Journal: small})
+		for range entries {
+			_, err := put(g, 0, value)
+			must(t, err)
+		}
+		return g
+	}
+	dir, theirs := t.TempDir(), t.TempDir()
+	must(t, grow(dir, strings.Repeat("x", 900), 40).Close())
+	shared := len(segmentsIn(t, dir)) - 1
+	must(t, os.CopyFS(theirs, os.DirFS(dir)))
+	must(t, grow(dir, strings.Repeat("y", 700), 60).Close())
+	other := grow(theirs, strings.Repeat("z", 1300), 60)
+
+	all := segmentsIn(t, dir)
+	for i, name := range all[:len(all)-1] {
+		damaged := filepath.Join(t.TempDir(), "copy")
+		must(t, os.CopyFS(damaged, os.DirFS(dir)))
+		must(t, os.Truncate(filepath.Join(damaged, name), 1500))
+		_, err := storage.Open(damaged, small)
+		var d *storage.DamageError
+		if !errors.As(err, &d) {
+			t.Fatalf("opening a copy with %s cut short: %v", name, err)
+		}
+		_, err = raftgroup.MendClosed(t.Context(), vfs.OS{}, damaged, d, onlyCopy{other})
+		if i < shared && err != nil {
+			t.Errorf("segment %d of %d that all have: %v", i, shared, err)
+		}
+		if i >= shared && !errors.Is(err, storage.ErrCannotMend) {
+			t.Errorf("segment %d, of which %d are those that all have: got %v, want ErrCannotMend", i, shared, err)
+		}
+	}
+}
+
+func segmentsIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	must(t, err)
+	for _, p := range paths {
+		names = append(names, filepath.Base(p))
+	}
+	slices.Sort(names)
+	return names
 }
