@@ -58,6 +58,7 @@ type store struct {
 	mayVote   func() bool    // whether a vote may be stored
 	outcast   error          // refuses all entries
 	applied   func() uint64  // the last entry in the state machine
+	leading   func() bool    // whether raft is a leader, which sends what it gets from here
 
 	onAppend  func()            // told before entries are appended; nil: nobody asks
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
@@ -134,14 +135,26 @@ func (s *store) Anchor(index, term uint64) (at, of uint64, ok bool) {
 // GetLog implements raft.LogStore.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	err := s.Journal.GetLog(index, l)
-	if err == raft.ErrLogNotFound {
-		return err
-	}
 	var d *storage.DamageError
-	if errors.As(err, &d) && s.isOutlived(index) {
-		return raft.ErrLogNotFound // a leader sends a snapshot instead; others do not ask
+	if err == raft.ErrLogNotFound || errors.As(err, &d) && s.isOutlived(index) {
+		return s.snapshotted(index, l)
 	}
 	return s.stopOn(err)
+}
+
+// snapshotted is GetLog for an entry that the log has no more. Of what the newest snapshot ends with a follower is asked for
+// the term, to see whether it agrees with the leader up to there: raft itself takes that from the snapshot only where nothing
+// lies behind, and would be sent the same place for ever. A leader would send the entry; it finds none, and sends the snapshot.
+func (s *store) snapshotted(index uint64, l *raft.Log) error {
+	if s.snapshots == nil || s.leading == nil || s.leading() {
+		return raft.ErrLogNotFound
+	}
+	own := s.snapshots.newest.Load()
+	if own == nil || own.Index != index {
+		return raft.ErrLogNotFound
+	}
+	*l = raft.Log{Index: index, Term: own.Term, Type: raft.LogNoop}
+	return nil
 }
 
 // isOutlived says whether the log is one of commands and an entry of it is applied: what it did is in the state, of which
