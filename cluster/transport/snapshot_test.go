@@ -79,11 +79,12 @@ func TestASnapshotThatFailsEndsOnBothSides(t *testing.T) {
 	a, b := newPipes().pair(t, transport.Options{})
 	ga, gb := openGroup(t, a), openGroup(t, b)
 	refuse := atomic.Bool{}
-	ended := make(chan error, 8)
+	began, ended := make(chan struct{}, 8), make(chan error, 8)
 	follow(t, gb, func(rpc raft.RPC, _ int) (any, error) {
 		if refuse.Load() {
-			return nil, errors.New("no room")
+			return nil, errors.New("it is full")
 		}
+		began <- struct{}{}
 		_, err := io.Copy(io.Discard, rpc.Reader)
 		ended <- err
 		if err != nil {
@@ -92,28 +93,40 @@ func TestASnapshotThatFailsEndsOnBothSides(t *testing.T) {
 		return yes(rpc)
 	})
 	var resp raft.InstallSnapshotResponse
-	send := func(size int, r io.Reader) error {
-		return ga.InstallSnapshot("b", "b", snapshotOf(size), &resp, r)
+	send := func(size int, data func() io.Reader) (err error) {
+		until(t, "the one before to be over", func() bool {
+			err = ga.InstallSnapshot("b", "b", snapshotOf(size), &resp, data())
+			return err == nil || !strings.Contains(err.Error(), "no room for the request")
+		})
+		return err
 	}
-	if err := send(5000, strings.NewReader("short")); err == nil {
+	whole := func(size int) func() io.Reader {
+		return func() io.Reader { return bytes.NewReader(make([]byte, size)) }
+	}
+	// One that ends before raft has it at all would have nothing to end.
+	short := func() io.Reader { return &slowEnd{Reader: strings.NewReader("short"), at: func() { <-began }} }
+	if err := send(5000, short); err == nil {
 		t.Error("a snapshot without its end was sent")
 	}
 	if err := <-ended; err == nil {
 		t.Error("a snapshot without its end was received")
 	}
 	refuse.Store(true)
-	if err := send(20<<20, bytes.NewReader(make([]byte, 20<<20))); err == nil || !strings.Contains(err.Error(), "no room") {
+	if err := send(20<<20, whole(20<<20)); err == nil || !strings.Contains(err.Error(), "it is full") {
 		t.Errorf("refused: got %v", err)
 	}
 	refuse.Store(false)
-	must(t, send(3<<20, bytes.NewReader(make([]byte, 3<<20))))
-	must(t, <-ended)
-	must(t, send(0, strings.NewReader("")))
-	must(t, <-ended)
-	half := &slowEnd{Reader: bytes.NewReader(make([]byte, 1<<20)), at: func() {
-		until(t, "the snapshot to begin", func() bool { return b.Stats().HeldBytes > 0 })
-		a.SetPeer("b", "elsewhere")
-	}}
+	for _, size := range []int{3 << 20, 0} {
+		must(t, send(size, whole(size)))
+		must(t, <-ended)
+		<-began
+	}
+	half := func() io.Reader {
+		return &slowEnd{Reader: bytes.NewReader(make([]byte, 1<<20)), at: func() {
+			<-began
+			a.SetPeer("b", "elsewhere")
+		}}
+	}
 	if err := send(4<<20, half); err == nil {
 		t.Error("a snapshot was sent over a connection that ended")
 	}
