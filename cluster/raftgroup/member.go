@@ -67,7 +67,7 @@ func (m *member) start(o Options, j *storage.Journal, fsm raft.FSM, snaps raft.S
 	m.stopping, m.done = make(chan struct{}), make(chan struct{})
 	m.store = &store{Journal: j, mayVote: m.mayRecordVote, outcast: m.outcast}
 	m.store.snapshots, _ = snaps.(*fileSnapshots)
-	m.store.applied, m.store.leading = m.applied, m.isRaftLeader
+	m.store.applied, m.store.leading = m.applied, m.Leads
 	m.doubts.in.Store(j.Doubt())
 	trans := o.Transport
 	if trans == nil {
@@ -200,12 +200,6 @@ func (m *member) failed() {
 		m.watches = false
 		m.watching.Go(m.fail)
 	}
-}
-
-// isRaftLeader says whether raft takes itself for the leader.
-func (m *member) isRaftLeader() bool {
-	r := m.started.Load()
-	return r != nil && r.State() == raft.Leader
 }
 
 // fail ends raft because of the journal.

@@ -58,7 +58,7 @@ type store struct {
 	mayVote   func() bool    // whether a vote may be stored
 	outcast   error          // refuses all entries
 	applied   func() uint64  // the last entry in the state machine
-	leading   func() bool    // whether raft is a leader, which sends what it gets from here
+	leading   func() bool    // whether raft is a leader, which sends what it gets from here; once started
 
 	onAppend  func()            // told before entries are appended; nil: nobody asks
 	onRefused func([]*raft.Log) // told of entries that came damaged; nil: nobody asks
@@ -146,7 +146,7 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 // the term, to see whether it agrees with the leader up to there: raft itself takes that from the snapshot only where nothing
 // lies behind, and would be sent the same place for ever. A leader would send the entry; it finds none, and sends the snapshot.
 func (s *store) snapshotted(index uint64, l *raft.Log) error {
-	if s.snapshots == nil || s.leading == nil || s.leading() {
+	if s.snapshots == nil || !s.started.Load() || s.leading() {
 		return raft.ErrLogNotFound
 	}
 	own := s.snapshots.newest.Load()
