@@ -124,7 +124,7 @@ func TestStreamsAreWhatTheyWereAfterARestart(t *testing.T) {
 	}
 }
 
-// S29: a stream of the same name is another stream.
+// A stream of the same name is another stream.
 func TestStreamCreatedAgainIsANewOne(t *testing.T) {
 	t.Parallel()
 	n := openNode(t, t.TempDir())
@@ -201,7 +201,7 @@ func TestFilesOfADeletedStreamGoEvenIfTheNodeStopsInBetween(t *testing.T) {
 	}
 }
 
-// S43: what the metadata does not know is never deleted.
+// What the metadata does not know is never deleted.
 func TestDataThatTheMetadataDoesNotKnowIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

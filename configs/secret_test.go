@@ -16,7 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// T63: whatever stands in a password is the password; no character of it means
+// Whatever stands in a password is the password; no character of it means
 // anything to YAML.
 func TestSecretsAreTakenLiterally(t *testing.T) {
 	values := []string{

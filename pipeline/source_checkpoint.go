@@ -7,9 +7,8 @@ import (
 	"fmt"
 )
 
-// sourceCheckpoint is C of design decision 5: all records up to Position were
-// acknowledged below Ends. What the journal holds of the source from Ends on may be
-// emitted again.
+// sourceCheckpoint is where a source goes on: all records up to Position were acknowledged below Ends. What the journal
+// holds of the source from Ends on may be emitted again. Guarantee 6; docs/decisions/20261129-resume-by-positions.md.
 type sourceCheckpoint struct {
 	StreamID string          `json:"stream_id"`
 	Position Position        `json:"position"`

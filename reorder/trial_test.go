@@ -12,7 +12,7 @@ import (
 	"github.com/daybook-data/daybook/reorder"
 )
 
-// TestReplayIsLiveIsCrashed is trial R16: three partitions, 400 records,
+// TestReplayIsLiveIsCrashed runs three partitions, 400 records,
 // exponential delays, gaps and poison, in three configurations. A live run with
 // ticks at any pace, a replay without ticks and a run that is killed three times
 // give the same three streams, and cut them at the same places.

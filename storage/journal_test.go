@@ -96,7 +96,7 @@ func TestAnUncommittedTailHidesNothing(t *testing.T) {
 	}
 }
 
-// S12: the batch that contains the offset is returned, also at the last record.
+// The batch that contains the offset is returned, also at the last record.
 func TestReadInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small})
@@ -117,7 +117,7 @@ func TestReadInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 	}
 }
 
-// S9: raft's own entries take no offsets, wherever they lie and whatever of the tail is cut off again: offsets are dense, a
+// Raft's own entries take no offsets, wherever they lie and whatever of the tail is cut off again: offsets are dense, a
 // log without records ends where it starts, and a new start finds the same.
 func TestRaftsOwnEntriesTakeNoOffsets(t *testing.T) {
 	t.Parallel()
@@ -224,7 +224,7 @@ func TestASecondOpenNamesTheHolder(t *testing.T) {
 	openLog(t, l.dir, storage.Options{})
 }
 
-// S14: what is too large or broken is refused and nothing of it is stored.
+// What is too large or broken is refused and nothing of it is stored.
 func TestBrokenBatchesAreRefused(t *testing.T) {
 	t.Parallel()
 	good := plain("good", 3)
@@ -292,8 +292,8 @@ func TestNotifySignalsOnlyWatchedPartitions(t *testing.T) {
 	}
 }
 
-// A batch that fills the segment exactly, followed by another in the same StoreLogs, must not write past its end
-// (spike, pitfall 12); and what is sealed in the middle of a StoreLogs must be whole (pitfall 13).
+// A batch that fills the segment exactly, followed by another in the same StoreLogs, must not write past its end,
+// and what is sealed in the middle of a StoreLogs must be whole.
 func TestFramesThatEndExactlyAtTheSegmentEnd(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 40; n++ {

@@ -33,7 +33,7 @@ func wantStored(t *testing.T, b *storage.Batch, offset int64, dup bool) {
 	}
 }
 
-// S21: a repeated batch is answered with the offset of the original and not stored again, also by a journal that was
+// A repeated batch is answered with the offset of the original and not stored again, also by a journal that was
 // opened anew, and also if both come in one proposal.
 func TestRepeatedBatchesGetTheirOriginalOffset(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestBatchesOutOfOrderAreRefused(t *testing.T) {
 	}
 }
 
-// S23: sequence numbers go on at 0 behind 2^31-1.
+// Sequence numbers go on at 0 behind 2^31-1.
 func TestSequencesWrap(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{})
@@ -103,7 +103,7 @@ func TestSequencesWrap(t *testing.T) {
 	wantStored(t, l.send(sent(7, 0, 2, 1)), 5, false)
 }
 
-// S25: the state of producers is exactly what the stored batches say, after a cut of the end too.
+// The state of producers is exactly what the stored batches say, after a cut of the end too.
 func TestProducersAreRolledBackWithTheLog(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{4 << 10, 1 << 20} {

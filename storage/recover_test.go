@@ -45,7 +45,7 @@ func lastFrame(t testing.TB, path string) (off, length int) {
 	return off, length
 }
 
-// T39: the last segment is cut at every byte of its last frame. Exactly the whole frames before it are there; appending
+// The last segment is cut at every byte of its last frame. Exactly the whole frames before it are there; appending
 // goes on; two more starts find everything.
 func TestTornTailIsCutAtEveryByte(t *testing.T) {
 	t.Parallel()
@@ -239,8 +239,7 @@ func checkFlipped(t *testing.T, o storage.Options, want [][]byte, what string) {
 	_ = l.Close()
 }
 
-// A whole frame at the start of a segment that does not link to the one before is never the end of the log (spike,
-// pitfall 13).
+// A whole frame at the start of a segment that does not link to the one before is never the end of the log.
 func TestAFrameThatDoesNotLinkStopsTheStart(t *testing.T) {
 	t.Parallel()
 	o := storage.Options{SegmentBytes: 4 << 10}
@@ -339,7 +338,7 @@ func TestLeftoversOfATornWriteAreCut(t *testing.T) {
 	}
 }
 
-// S47: index files are caches. Deleted, truncated, garbled or swapped, the answers are the same.
+// Index files are caches. Deleted, truncated, garbled or swapped, the answers are the same.
 func TestIndexFilesAreCaches(t *testing.T) {
 	t.Parallel()
 	o := storage.Options{SegmentBytes: 4 << 10, IndexCache: 1}
@@ -416,7 +415,7 @@ func TestIndexFilesAreCaches(t *testing.T) {
 	}
 }
 
-// S47: so is the mark, as long as it claims nothing: without it, or with any part of it, the start finds everything.
+// So is the mark, as long as it claims nothing: without it, or with any part of it, the start finds everything.
 func TestAMarkThatIsLostStopsNoStart(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})

@@ -54,7 +54,7 @@ func TestRetentionBySizeRemovesWholeSegmentsFromTheFront(t *testing.T) {
 	}
 }
 
-// S10: everything expired; the next offset is what it would have been, before and after a restart.
+// Everything expired; the next offset is what it would have been, before and after a restart.
 func TestNextOffsetsSurviveWhenEverythingExpired(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -103,7 +103,7 @@ func TestNextOffsetsSurviveWhenEverythingExpired(t *testing.T) {
 	verifyClean(t, l.dir)
 }
 
-// S7: a record dated in the future keeps nothing, one dated in the past loses nothing.
+// A record dated in the future keeps nothing, one dated in the past loses nothing.
 func TestRetentionGoesByTheTimeOfTheAppend(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -151,7 +151,7 @@ func TestHoldsWinOverRetention(t *testing.T) {
 	}
 }
 
-// Raft may still want what it has not applied (spike, pitfall 3: it panics).
+// Raft may still want what it has not applied: it panics where that is gone.
 func TestRetentionKeepsWhatIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small, Retention: storage.Retention{Bytes: 1}})
@@ -166,8 +166,7 @@ func TestRetentionKeepsWhatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// A reader that has a segment open sees its bytes even when it was removed and its file is used again (spike, pitfall
-// 14).
+// A reader that has a segment open sees its bytes even when it was removed and its file is used again.
 func TestAReaderNeverSeesARecycledSegment(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small, Retention: storage.Retention{Bytes: 1}})
@@ -346,7 +345,7 @@ func TestRetentionWorksOnAFullDisk(t *testing.T) {
 }
 
 // Raft must never be able to send the entry before the front, of which only index and term are left: it could if that
-// were the very first entry, or the one behind the front it started from (spike, pitfall 5).
+// were the very first entry, or the one behind the front it started from.
 func TestTheEntryBeforeTheFrontIsNeverOneThatRaftSends(t *testing.T) {
 	t.Parallel()
 	o := storage.Options{SegmentBytes: 4 << 10, Retention: storage.Retention{Bytes: 1}}

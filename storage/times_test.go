@@ -27,7 +27,7 @@ func (l *log) at(ms int64) int64 {
 	return f.Offset
 }
 
-// S1 and S3: the exact record, also inside a compressed batch; none behind the last.
+// The exact record, also inside a compressed batch; none behind the last.
 func TestTimeFindsTheRecordInsideABatch(t *testing.T) {
 	t.Parallel()
 	for _, codec := range codecs {
@@ -44,7 +44,7 @@ func TestTimeFindsTheRecordInsideABatch(t *testing.T) {
 	}
 }
 
-// S5: the records of a LogAppendTime batch have the batch's time, all of them, and the base timestamp stays the producer's.
+// The records of a LogAppendTime batch have the batch's time, all of them, and the base timestamp stays the producer's.
 func TestLogAppendTimeIsTheTimeOfAllRecords(t *testing.T) {
 	t.Parallel()
 	for _, codec := range codecs {
@@ -72,7 +72,7 @@ func TestLogAppendTimeIsTheTimeOfAllRecords(t *testing.T) {
 	}
 }
 
-// T37: times need not be in order; the answer is what a scan of all records gives, over segments and restarts, and
+// Times need not be in order; the answer is what a scan of all records gives, over segments and restarts, and
 // never below the start.
 func TestTimeEqualsAScanOfAllRecords(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestTimeEqualsAScanOfAllRecords(t *testing.T) {
 			batchTimes = append(batchTimes, int64(1_000_000+i*100)+rng.Int63n(3_600_000)-1_800_000)
 		}
 		spec := batchSpec{times: batchTimes, codec: codecs[i%len(codecs)]}
-		if i%17 == 0 { // S5: of LogAppendTime batches all records have the batch's time
+		if i%17 == 0 { // of LogAppendTime batches all records have the batch's time
 			spec.appendAt = batchTimes[0] + 5
 			for k := range batchTimes {
 				batchTimes[k] = spec.appendAt

@@ -127,7 +127,7 @@ func TestDamageIsReportedWhereItIsRead(t *testing.T) {
 	}
 }
 
-// S49: what is damaged is there: whoever asks for it learns of the damage, in whatever way, and never that it does not exist.
+// What is damaged is there: whoever asks for it learns of the damage, in whatever way, and never that it does not exist.
 func TestDamageIsNotAbsence(t *testing.T) {
 	t.Parallel()
 	dir, _ := damaged(t)

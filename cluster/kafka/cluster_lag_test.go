@@ -16,7 +16,7 @@ import (
 	"github.com/daybook-data/daybook/internal/vfs"
 )
 
-// S19: what a consumer wants of a replica may only not be there yet: that is never out of range.
+// What a consumer wants of a replica may only not be there yet: that is never out of range.
 func TestAFollowerNeverSaysOutOfRangeOfWhatMayCome(t *testing.T) {
 	ps := newPeers(t, 3)
 	ps.topic("t", 1)
@@ -72,7 +72,7 @@ func fetchNear(t *testing.T, at *kgo.Broker, id metadata.StreamID, rack string, 
 	return requestAt(t, at, req).(*kmsg.FetchResponse).Topics[0].Partitions[0]
 }
 
-// S19, KAFKA-14372: a consumer is not left waiting at the replica in its rack, whose disk does not answer, for what the
+// KAFKA-14372: a consumer is not left waiting at the replica in its rack, whose disk does not answer, for what the
 // leader has long had.
 func TestAConsumerDoesNotWaitAtALaggingReplica(t *testing.T) {
 	var disks [3]*vfs.Faulty

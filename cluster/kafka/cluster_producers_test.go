@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// S25: what the next leader knows of a producer is exactly what the one before knew: repeated batches get the offsets that
+// What the next leader knows of a producer is exactly what the one before knew: repeated batches get the offsets that
 // they have, what leaves a gap is refused, the next one goes on, and who was fenced stays so.
 func TestProducerStateSurvivesLeaderChanges(t *testing.T) {
 	ps := newPeers(t, 3)

@@ -188,7 +188,7 @@ func TestFetchSessionEpochsAreKafkas(t *testing.T) {
 	})
 }
 
-// S29: a topic was deleted and made anew, and clients took the new one for the old.
+// A topic was deleted and made anew, and clients took the new one for the old.
 func TestRecreatedTopicIsAnotherOne(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		b.topic("t", 1, nil)

@@ -45,7 +45,7 @@ func rawBatches(t *testing.T, b *broker, topic string, offset int64) []byte {
 	return p.RecordBatches
 }
 
-// S12: a fetch in the middle of a batch skipped it, or hung at the last one.
+// A fetch in the middle of a batch skipped it, or hung at the last one.
 func TestFetchInTheMiddleOfABatchReturnsTheWholeBatch(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		produce(t, b.client(), numbered("t", 10)...) // one batch

@@ -23,7 +23,7 @@ func kcat(t *testing.T, b *broker, input string, args ...string) string {
 	return string(out)
 }
 
-// S27: librdkafka sends uncompressed, without a word, if it does not like what
+// librdkafka sends uncompressed, without a word, if it does not like what
 // the broker offers.
 func TestKcatSendsCompressedAndReadsBack(t *testing.T) {
 	b := newBroker(t, false)

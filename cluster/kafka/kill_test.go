@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// S45 and more: whatever was answered is there after SIGKILL, once, in order:
+// Whatever was answered is there after SIGKILL, once, in order:
 // records, transactions, committed offsets, topics.
 func TestNothingAnsweredIsLostToSIGKILL(t *testing.T) {
 	const kills = 20

@@ -16,7 +16,7 @@ func offsetsOf(topic string, partition int32, at int64) kadm.Offsets {
 	return o
 }
 
-// S1, S3: the first record whose time is at or after the one asked for, also in
+// The first record whose time is at or after the one asked for, also in
 // the middle of a compressed batch.
 func TestOffsetsByTimeAreExact(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {

@@ -100,7 +100,7 @@ func TestIdempotentProducerGoesOnThroughRestarts(t *testing.T) {
 	})
 }
 
-// S27: compression must not be undone, nor redone, on the way.
+// Compression must not be undone, nor redone, on the way.
 func TestCompressedBatchesAreStoredAsTheyCame(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		value := bytes.Repeat([]byte("all work and no play "), 500)
@@ -124,7 +124,7 @@ func TestCompressedBatchesAreStoredAsTheyCame(t *testing.T) {
 	})
 }
 
-// S14: a batch above the topic's limit is refused as a whole.
+// A batch above the topic's limit is refused as a whole.
 func TestTooLargeABatchIsRefusedAndNothingOfItStored(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		b.topic("t", 1, map[string]string{"max.message.bytes": "1000"})

@@ -22,7 +22,7 @@ func producerID(t *testing.T, b *broker) (id int64, epoch int16) {
 	return resp.ProducerID, resp.ProducerEpoch
 }
 
-// S21, S25: what was stored is answered with the offset it has, also after a
+// What was stored is answered with the offset it has, also after a
 // restart; what leaves a gap is refused.
 func TestDuplicatesGetTheirOriginalOffset(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
@@ -54,7 +54,7 @@ func TestDuplicatesGetTheirOriginalOffset(t *testing.T) {
 	})
 }
 
-// S23: sequence numbers go on at 0 after 2^31-1.
+// Sequence numbers go on at 0 after 2^31-1.
 func TestSequenceNumbersWrap(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		b.topic("t", 1, nil)

@@ -158,7 +158,7 @@ func TestSettingsAreListedWithDefaultsAndChanged(t *testing.T) {
 	})
 }
 
-// S29: a client that knows the old topic by its id must learn that it is gone.
+// A client that knows the old topic by its id must learn that it is gone.
 func TestOldIDOfARecreatedTopicIsUnknown(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		adm := b.admin()

@@ -23,7 +23,7 @@ func endTxn(t *testing.T, c *kgo.Client, producer int64, epoch int16, commit boo
 	return resp
 }
 
-// S31: an EndTxn that the network held back committed the producer's next
+// An EndTxn that the network held back committed the producer's next
 // transaction.
 func TestDelayedEndTxnDoesNotReachTheNextTransaction(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {

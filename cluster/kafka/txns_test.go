@@ -123,7 +123,7 @@ func TestNewIncarnationFencesTheOldOne(t *testing.T) {
 	})
 }
 
-// S33: a transaction that nobody ends must not hold readers back for ever.
+// A transaction that nobody ends must not hold readers back for ever.
 func TestOverdueTransactionIsAborted(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		c := txnProducer(b, "id", kgo.TransactionTimeout(200*time.Millisecond))
@@ -217,7 +217,7 @@ func TestOffsetsCommitWithTheirTransaction(t *testing.T) {
 	})
 }
 
-// S33, S35: while a transaction has offsets pending, who asks for stable ones must
+// While a transaction has offsets pending, who asks for stable ones must
 // wait; it must get the same answer after a restart, and not wait for ever.
 func TestPendingOffsetsAreUnstableUntilTheTransactionEnds(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {

@@ -129,7 +129,7 @@ func TestRestoredSnapshotIsTheSameState(t *testing.T) {
 	}
 }
 
-// S43: a bad snapshot must not pass for an empty state.
+// A bad snapshot must not pass for an empty state.
 func TestDamagedSnapshotIsRefusedWhereverTheDamageIs(t *testing.T) {
 	m, _ := filled(t)
 	snapshot := snapshotOf(t, m)

@@ -189,7 +189,7 @@ func TestReplicatedAloneShowsOnlyWhatIsFlushed(t *testing.T) {
 	}
 }
 
-// T41: on a full disk appends are refused, nothing acknowledged is lost, reads go on, and appends resume by themselves.
+// On a full disk appends are refused, nothing acknowledged is lost, reads go on, and appends resume by themselves.
 func TestAFullDiskRefusesAppendsAndResumes(t *testing.T) {
 	t.Parallel()
 	fsys := vfs.NewFaulty(vfs.OS{})

@@ -280,8 +280,8 @@ func TestANewReplicaJoinsAfterTheFrontWasTrimmed(t *testing.T) {
 	m.wantEqual()
 }
 
-// A live ex-leader whose log ends beyond what the others still have is ended instead of being sent snapshots for ever
-// (spike, pitfall 4), and is in order again when it is opened anew.
+// A live ex-leader whose log ends beyond what the others still have is ended instead of being sent snapshots for ever,
+// and is in order again when it is opened anew.
 func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
 	t.Parallel()
 	o := storage.Options{SegmentBytes: 8 << 10, Retention: storage.Retention{Bytes: 8 << 10}}

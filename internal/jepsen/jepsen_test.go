@@ -153,7 +153,7 @@ func TestTheRecipeThatSplitNATSDoesNotSplit(t *testing.T) {
 }
 
 // TestTheRecipeDoesNotSplitReplicatedStreams is where it matters: what the victim acknowledged was in its memory alone, and
-// is gone with its power (trial S41).
+// is gone with its power.
 func TestTheRecipeDoesNotSplitReplicatedStreams(t *testing.T) {
 	t.Parallel()
 	usurp(t, jepsen.Trial{Name: "usurp-replicated", Nodes: 5, Replicated: true})

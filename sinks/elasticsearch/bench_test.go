@@ -91,7 +91,7 @@ func newNothing(b *testing.B) string {
 	return server.URL
 }
 
-// TestBacklogIsWrittenInBoundedMemory is the part of trial T53 that is the sink's: what
+// TestBacklogIsWrittenInBoundedMemory is the sink's part of a long outage: what
 // it holds is what was written since the last Flush, however long the destination fails.
 func TestBacklogIsWrittenInBoundedMemory(t *testing.T) {
 	n, index := newIndex(t)

@@ -17,7 +17,7 @@ func newIndex(t *testing.T) (*node, string) {
 	return &node{url: shared.Elasticsearch(t).URL()}, uniqueName()
 }
 
-// Trial T44: an unsigned BIGINT does not fit a long; then it is updated to one that does.
+// An unsigned BIGINT does not fit a long; then it is updated to one that does.
 func TestT44TooBigANumberIsRejectedAndTheNextUpdateLands(t *testing.T) {
 	t.Parallel()
 	n, index := newIndex(t)
@@ -48,7 +48,7 @@ func TestT44TooBigANumberIsRejectedAndTheNextUpdateLands(t *testing.T) {
 	}
 }
 
-// Trial T46: the id is made of two columns, one of which changes.
+// The id is made of two columns, one of which changes.
 func TestT46ChangedPartOfAnIDRemovesTheOldDocument(t *testing.T) {
 	t.Parallel()
 	n, index := newIndex(t)
@@ -86,7 +86,7 @@ func TestChangedIndexOrRoutingRemovesTheOldDocument(t *testing.T) {
 	}
 }
 
-// Trial T47: a bulk answered with 200 whose items have every status there is.
+// A bulk answered with 200 whose items have every status there is.
 func TestT47EachItemIsJudgedByItself(t *testing.T) {
 	t.Parallel()
 	n, index := newIndex(t)
@@ -128,7 +128,7 @@ func TestT47EachItemIsJudgedByItself(t *testing.T) {
 	}
 }
 
-// Trial T49: 401 for a while, then the node is down for a while, then all is well.
+// 401 for a while, then the node is down for a while, then all is well.
 func TestT49NothingIsLostWhileTheServerRefusesAll(t *testing.T) {
 	t.Parallel()
 	n, index := newIndex(t)

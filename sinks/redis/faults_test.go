@@ -262,7 +262,7 @@ func moveAllSlots(t *testing.T, addr string) {
 	}
 }
 
-// TestBacklogIsWrittenInBoundedMemory is the part of trial T53 that is the sink's: what
+// TestBacklogIsWrittenInBoundedMemory is the sink's part of a long outage: what
 // it holds is what was written since the last Flush, however long the destination fails.
 func TestBacklogIsWrittenInBoundedMemory(t *testing.T) {
 	server, client := newServer(t)

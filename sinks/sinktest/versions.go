@@ -11,7 +11,7 @@ import (
 	"github.com/daybook-data/daybook/pipeline"
 )
 
-// testLateUpdate is the trial T51: an update and a delete, then the update again, after
+// testLateUpdate sends an update and a delete, then the update again, after
 // a restart and from a second worker.
 func testLateUpdate(t *testing.T, s Suite) {
 	d := s.New(t)

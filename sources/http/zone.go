@@ -27,7 +27,7 @@ const (
 
 // instant returns the instant at which a clock in the zone shows l. Unlike
 // time.Date it says which of two it takes: in an overlap the first; in a gap the
-// time is moved on by the gap's length. (C12 of the reorderer's contract.)
+// time is moved on by the gap's length.
 func (l local) instant(zone *time.Location) (time.Time, shift) {
 	asUTC := time.Date(l.year, l.month, l.day, l.hour, l.min, l.sec, l.nanos, time.UTC)
 	// No offset is above 26 hours; the two days around it see any transition.

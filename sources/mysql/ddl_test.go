@@ -27,7 +27,7 @@ func (r *rig) wantAfters(table string, want ...string) {
 	}
 }
 
-// T12: each row is decoded by the definition valid at its place, however many changes
+// Each row is decoded by the definition valid at its place, however many changes
 // of it the backlog holds. Promise 2.
 func TestBacklogOfDefinitions(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
@@ -57,7 +57,7 @@ func TestBacklogOfDefinitions(t *testing.T) {
 	})
 }
 
-// T2: values of ENUM and SET are those of their time.
+// Values of ENUM and SET are those of their time.
 func TestBacklogOfEnumDefinitions(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		r := newRig(t, server)
@@ -121,7 +121,7 @@ func TestNamesAreThoseThatTheServerKeeps(t *testing.T) {
 	})
 }
 
-// T14: statements that no parser of ours knows never stop the stream, and captured
+// Statements that no parser of ours knows never stop the stream, and captured
 // tables stay right.
 func TestStatementsThatPass(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
@@ -213,7 +213,7 @@ func (r *rig) equalSinceChange(table string) {
 	r.equal(table)
 }
 
-// T16: an online change of the schema ends by swapping two tables.
+// An online change of the schema ends by swapping two tables.
 func TestOnlineSchemaChange(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		for _, backlog := range []bool{false, true} {
@@ -274,7 +274,7 @@ func TestRenameIntoACapturedName(t *testing.T) {
 	})
 }
 
-// T18: rows that go without a trace in the log go at the sinks too.
+// Rows that go without a trace in the log go at the sinks too.
 func TestTruncateAndDrop(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		r := newRig(t, server)

@@ -29,8 +29,7 @@ func (g gtid) append(b []byte) []byte {
 	return strconv.AppendUint(b, g.number, 10)
 }
 
-// gtidSet is a set of transactions. It is ours because the library's own
-// bookkeeping loses tags after a reconnect; see also design decision 5.
+// gtidSet is a set of transactions. It is our own because the library's bookkeeping loses tags after a reconnect.
 type gtidSet interface {
 	add(gtid)
 	contains(gtidSet) bool

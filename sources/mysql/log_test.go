@@ -21,7 +21,7 @@ import (
 	"github.com/daybook-data/daybook/pipeline"
 )
 
-// T7: parts of JSON documents park the table, with the variable's name. The next start
+// Parts of JSON documents park the table, with the variable's name. The next start
 // reads it anew.
 func TestPartialJSON(t *testing.T) {
 	r := newRig(t, pool.MySQL(t))
@@ -41,7 +41,7 @@ func TestPartialJSON(t *testing.T) {
 	r.equal("j")
 }
 
-// T8: so do rows that lack columns.
+// So do rows that lack columns.
 func TestIncompleteRows(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		for _, image := range []string{"MINIMAL", "NOBLOB"} {
@@ -62,7 +62,7 @@ func TestIncompleteRows(t *testing.T) {
 	})
 }
 
-// T9: compressed transactions are the same transactions.
+// Compressed transactions are the same transactions.
 func TestCompressedTransactions(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		params := "binlog_transaction_compression=ON"
@@ -93,7 +93,7 @@ func TestCompressedTransactions(t *testing.T) {
 	})
 }
 
-// T11: a change of the key is a delete and a create, in this order.
+// A change of the key is a delete and a create, in this order.
 func TestKeyChanges(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		r := newRig(t, server)
@@ -205,7 +205,7 @@ func TestStatementsInTheLog(t *testing.T) {
 	r.wantStop("statement-binlog")
 }
 
-// T25: a log that was purged is a stop, never a jump.
+// A log that was purged is a stop, never a jump.
 func TestPurgedLog(t *testing.T) {
 	for _, variant := range []string{"", "nogtid", "mariadb"} {
 		t.Run("variant "+variant, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestPurgedLog(t *testing.T) {
 	}
 }
 
-// T25: while the journal takes nothing, the log that is still to be read may go.
+// While the journal takes nothing, the log that is still to be read may go.
 func TestPurgeWhileTheJournalIsFull(t *testing.T) {
 	for _, flavor := range []string{"mysql", "mariadb"} {
 		t.Run(flavor, func(t *testing.T) {
@@ -420,7 +420,7 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-// T28: a transaction that is cut at any byte is read again from its start, and comes
+// A transaction that is cut at any byte is read again from its start, and comes
 // once.
 func TestConnectionCutInsideALargeTransaction(t *testing.T) {
 	modes(t, func(t *testing.T, server *services.MySQL) {
@@ -475,7 +475,7 @@ func TestConnectionCutInsideALargeTransaction(t *testing.T) {
 	})
 }
 
-// T31: files are ordered by their number.
+// Files are ordered by their number.
 func TestFileNumbersBeyondSixDigits(t *testing.T) {
 	server := services.MySQLForTest(t, services.Options{Variant: "nogtid", Args: []string{"--log-bin=other-base"}})
 	r := newRig(t, server)
@@ -534,7 +534,7 @@ func renumberLog(t *testing.T, dir, base string, number int) {
 	}
 }
 
-// T34: numbers of tables mean something for a moment only.
+// Numbers of tables mean something for a moment only.
 func TestTableNumbersAreReused(t *testing.T) {
 	for _, flavor := range []string{"mysql", "mariadb"} {
 		t.Run(flavor+" restarted", func(t *testing.T) {

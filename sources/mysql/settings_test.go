@@ -19,7 +19,7 @@ var newYork = []string{
 	"INSERT INTO mysql.time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (77, 1699164000, 0), (77, 1710054000, 1), (77, 1730613600, 0)",
 }
 
-// T4: an instant is the same instant and a wall clock the same wall clock in both phases,
+// An instant is the same instant and a wall clock the same wall clock in both phases,
 // whatever the server's zone, on the days that have 23 and 25 hours too.
 func TestServerInNewYork(t *testing.T) {
 	for _, flavor := range []string{"mysql", "mariadb"} {
@@ -88,7 +88,7 @@ func TestFoldedTableNames(t *testing.T) {
 	}
 }
 
-// T16: tables are swapped by triggers and a rename, as pt-online-schema-change does,
+// Tables are swapped by triggers and a rename, as pt-online-schema-change does,
 // while the snapshot reads and others write. What the snapshot had read before lacks the
 // new column; everything else is right at once.
 func TestOnlineSchemaChangeDuringTheSnapshot(t *testing.T) {

@@ -98,7 +98,7 @@ func kills() int {
 	return 75
 }
 
-// T23: killed at any moment of the snapshot, with writers at work, what the sinks get
+// Killed at any moment of the snapshot, with writers at work, what the sinks get
 // is what the table holds.
 func TestSnapshotSurvivesKills(t *testing.T) {
 	modes(t, func(t *testing.T, server *services.MySQL) {
@@ -186,7 +186,7 @@ func TestSnapshotAndStreamDoNotRepeat(t *testing.T) {
 	})
 }
 
-// T22: a finished snapshot is never read again, whatever is or is not written after.
+// A finished snapshot is never read again, whatever is or is not written after.
 func TestSnapshotIsTakenOnce(t *testing.T) {
 	modes(t, func(t *testing.T, server *services.MySQL) {
 		r := newRig(t, server)
@@ -201,7 +201,7 @@ func TestSnapshotIsTakenOnce(t *testing.T) {
 	})
 }
 
-// T21: the order of keys is the server's, whatever the collation.
+// The order of keys is the server's, whatever the collation.
 func TestSnapshotOfTextKeys(t *testing.T) {
 	modes(t, func(t *testing.T, server *services.MySQL) {
 		collation := "utf8mb4_general_ci"

@@ -95,7 +95,7 @@ func pow10(n int) float64 {
 	return v
 }
 
-// Promise 4: T1, T4 and all else that has two forms.
+// Values are the same in both phases, whatever has two forms. Guarantee 8.
 func TestValuesEqualSelectInBothPhases(t *testing.T) {
 	each(t, func(t *testing.T, server *services.MySQL) {
 		inserts := append(typeMatrix[1:len(typeMatrix):len(typeMatrix)], randomJSON(rand.New(rand.NewPCG(7, 7))))

@@ -207,7 +207,7 @@ func TestTheLastLineOfARotatedFileNeedsNoLineBreak(t *testing.T) {
 	}
 }
 
-// T57: the kernel gives the live file the inode of one that was read before.
+// The kernel gives the live file the inode of one that was read before.
 func TestAFileWithTheInodeOfAnOldOneIsReadFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -255,7 +255,7 @@ func TestFilesThatBeginAlikeAreNotConfused(t *testing.T) {
 	}
 }
 
-// T59: what stands in a file that is rotated and deleted is read to its end.
+// What stands in a file that is rotated and deleted is read to its end.
 func TestABurstIsReadThoughItsFileIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newReader(t, "")

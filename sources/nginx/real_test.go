@@ -161,7 +161,7 @@ func TestConformanceWithRealNginx(t *testing.T) {
 	}
 }
 
-// T55: what clients really send.
+// What clients really send.
 func TestRealNginxWithStrangeRequests(t *testing.T) {
 	t.Parallel()
 	for name, directive := range map[string]string{"combined": "", "object": objectFormat} {

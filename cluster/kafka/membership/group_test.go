@@ -334,7 +334,7 @@ func TestReturnedStaticLeaderIsToldNotToAssign(t *testing.T) {
 	}
 }
 
-// S37: a static member that came back while the others waited for their
+// A static member that came back while the others waited for their
 // assignment got an empty one.
 func TestStaticMemberRejoiningDuringAssignmentMakesTheGroupRebalance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestStaticMemberRejoiningDuringAssignmentMakesTheGroupRebalance(t *testing.
 	})
 }
 
-// S39: JoinGroup version 0 has no rebalance timeout.
+// JoinGroup version 0 has no rebalance timeout.
 func TestJoinWithoutRebalanceTimeoutWaitsForASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := membership.New(0, nil)
