@@ -14,7 +14,7 @@ import (
 // Flush makes all files that were begun visible, together with the checkpoint. Records that have no place are named
 // before anything is committed, so that the cursor passes them only once the caller has kept them.
 //
-// Promise 12: data and cursor become visible by one rename.
+// Guarantee 12: data and cursor become visible by one rename.
 func (s *Sink) Flush(ctx context.Context, c pipeline.Checkpoint) error {
 	if len(s.rejected) > 0 {
 		err := &pipeline.RejectedError{Rejected: s.rejected}
