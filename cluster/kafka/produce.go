@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
-	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -267,6 +266,10 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	if h.BaseOffset != 0 {
 		return nil, h, 0, fmt.Errorf("%w: base offset %d", storage.ErrInvalidBatch, h.BaseOffset)
 	}
+	earliest, err := settleTimes(&h, b.records)
+	if err != nil {
+		return nil, h, 0, err
+	}
 	now := time.Now()
 	if policy.AppendTime {
 		// Stamping computes the checksum anew: the batch must be whole before.
@@ -276,7 +279,7 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 		storage.SetLogAppendTime(b.records, now.UnixMilli())
 		return p, h, now.UnixMilli(), nil
 	}
-	return p, h, 0, checkTimes(h, policy, now)
+	return p, h, 0, checkTimes(earliest, h.MaxTimestamp, policy, now)
 }
 
 // judgeTopics finds the topics that the client may not write to, and whether it may
@@ -301,18 +304,6 @@ func (s *Server) producePartition(version int16, b batchRequest) (*cluster.Parti
 		return nil, kerr.InvalidTopicException
 	}
 	return s.node.Partition(b.topic.name, b.index)
-}
-
-// checkTimes refuses times that the stream's bounds exclude. The batch header
-// has the first record's time and the latest one, which is what can be known
-// without decompressing it.
-func checkTimes(h storage.Header, policy metadata.Policy, now time.Time) error {
-	// A record without a time (-1) is of no time, not of 1969.
-	if h.BaseTimestamp >= 0 && now.Sub(time.UnixMilli(h.BaseTimestamp)) > policy.MaxBefore ||
-		h.MaxTimestamp >= 0 && time.UnixMilli(h.MaxTimestamp).Sub(now) > policy.MaxAfter {
-		return kerr.InvalidTimestamp
-	}
-	return nil
 }
 
 var errAckless = errors.New("a batch sent with acks=0 was refused")
