@@ -92,16 +92,20 @@ func (j *Journal) Aborted(partition uint32, from, to int64) []Aborted {
 }
 
 // EpochEnd answers how far a leader epoch reaches in a partition: the largest epoch up to the asked one that the
-// journal knows, and the offset behind the last record that was appended under it or an older one. It returns -1, -1
-// if everything left is newer.
+// journal knows, and the offset behind the last record that was appended under it or an older one. If everything left is
+// newer it answers, like Apache Kafka, the asked one and the start: a reader that stands there has missed nothing, and one
+// that is told of no such epoch would start anew. It returns -1, -1 for epochs that there never are.
 func (j *Journal) EpochEnd(id uint32, epoch int32) (int32, int64) {
-	known, position, seen, end := int32(-1), uint64(0), uint64(0), int64(0)
-	j.ends(id, func(_ *partition, visible uint64, e int64) {
+	if epoch < 0 {
+		return -1, -1
+	}
+	known, position, seen, start, end := int32(-1), uint64(0), uint64(0), int64(0), int64(0)
+	j.ends(id, func(p *partition, visible uint64, e int64) {
 		known, position = j.index.reach(epoch, visible)
-		seen, end = visible, e
+		seen, start, end = visible, min(p.lowest(), e), e
 	})
 	if known < 0 {
-		return -1, -1
+		return epoch, start
 	}
 	if position >= seen {
 		return known, end

@@ -161,6 +161,38 @@ func TestEmptyPartitionHasNoTimes(t *testing.T) {
 	}
 }
 
+// A reader of a quiet partition stands where its last leader stopped, of which retention has left nothing: it has missed
+// nothing, and must not be told that there is no such epoch.
+func TestEpochOfWhichNothingIsLeftEndsWhereThePartitionStarts(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10, Retention: storage.Retention{Bytes: 1}})
+	for _, term := range []uint64{2, 3, 7} {
+		l.term = term
+		l.noop()
+		for i := range 200 {
+			if term == 2 {
+				l.put(1, plain(fmt.Sprint(i), 2))
+			}
+			l.put(0, plain(fmt.Sprint(i), 2))
+		}
+	}
+	if n, err := l.Retain(); n == 0 || err != nil {
+		t.Fatalf("removed %d segments, %v", n, err)
+	}
+	start, _ := l.Bounds(0)
+	for range 2 {
+		for _, epoch := range []int32{1, 2, 3} {
+			if e, end := l.EpochEnd(1, epoch); e != epoch || end != 400 {
+				t.Errorf("epoch %d of a partition that ends at 400: got epoch %d up to %d", epoch, e, end)
+			}
+			if e, end := l.EpochEnd(0, epoch); e != epoch || end != start {
+				t.Errorf("epoch %d of a partition that starts at %d: got epoch %d up to %d", epoch, start, e, end)
+			}
+		}
+		l = openLog(t, l.crash(), l.opts)
+	}
+}
+
 func TestEpochEndFindsWhereALeaderStopped(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: 4 << 10})
@@ -175,7 +207,7 @@ func TestEpochEndFindsWhereALeaderStopped(t *testing.T) {
 		for _, c := range []struct {
 			asked, epoch int32
 			end          int64
-		}{{1, -1, -1}, {2, 2, 20}, {3, 3, 40}, {5, 3, 40}, {7, 7, 60}, {9, 7, 60}} {
+		}{{-1, -1, -1}, {1, 1, 0}, {2, 2, 20}, {3, 3, 40}, {5, 3, 40}, {7, 7, 60}, {9, 7, 60}} {
 			if e, end := l.EpochEnd(1, c.asked); e != c.epoch || end != c.end {
 				t.Errorf("epoch %d: got epoch %d up to %d, want %d up to %d", c.asked, e, end, c.epoch, c.end)
 			}
