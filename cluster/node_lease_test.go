@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/storage"
 )
 
 // muteConn loses what is written while mute is set, and is broken from then on.
@@ -62,6 +64,11 @@ func TestALeaderThatNobodyHearsTellsNoEnd(t *testing.T) {
 		}
 		if b, err := p.BoundsSince(time.Now()); err == nil {
 			t.Errorf("a leader that nobody hears says that the partition is %+v", b)
+		}
+		// What lies above its end may have been acknowledged by the other: a reader must not be sent to the start.
+		var outside *storage.RangeError
+		if _, err := p.Read(cluster.ReadRequest{Offset: 1000}); err == nil || errors.As(err, &outside) {
+			t.Errorf("a leader that nobody hears says of an offset that it does not have: %v", err)
 		}
 		return true
 	})

@@ -38,8 +38,10 @@ func (p *Partition) find(look func(*storage.Journal) (storage.Found, bool, error
 }
 
 // EpochEnd returns the largest leader epoch up to the asked one that the
-// partition knows, and the offset behind its last record; -1 and -1 if all that
-// is left is newer.
+// partition knows, and the offset behind its last record; the asked one and the
+// partition's start if all that is left is newer, -1 and -1 if there is no such epoch
+// yet. It may lack what another leader has appended that was elected a moment ago:
+// before a client is told that it has read what is not there, see [Partition.BoundsSince].
 func (p *Partition) EpochEnd(epoch int32) (int32, int64, error) {
 	j, err := p.handle.reader(false)
 	if err != nil {

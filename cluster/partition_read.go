@@ -70,6 +70,12 @@ func (p *Partition) Read(r ReadRequest) (Fetched, error) {
 	f := Fetched{Next: r.Offset}
 	f.Start, f.HighWatermark = j.Bounds(number)
 	f.LastStable = min(stable, f.HighWatermark)
+	if r.Offset > f.HighWatermark && !r.Follower {
+		// It may be what another leader has acknowledged that was elected a moment ago: only who leads now may say no.
+		if f.Bounds, err = p.BoundsSince(time.Now()); err != nil {
+			return Fetched{}, err
+		}
+	}
 	if r.Offset < f.Start || r.Offset > f.HighWatermark {
 		return Fetched{}, &storage.RangeError{Partition: number, Offset: r.Offset, Start: f.Start, End: f.HighWatermark}
 	}

@@ -170,13 +170,8 @@ func (s *Server) readPartition(f *fetched, t fetchTarget, r *fetchRequest, limit
 		}
 		return
 	}
-	if t.lastEpoch >= 0 {
-		epoch, end, err := p.EpochEnd(t.lastEpoch)
-		if err == nil && (end < t.offset || epoch < t.lastEpoch) {
-			f.diverging = &divergence{epoch, end}
-			f.data.Bounds, f.err = p.Bounds()
-			return
-		}
+	if f.diverging, f.data.Bounds, f.err = diverges(p, t); f.diverging != nil || f.err != nil {
+		return
 	}
 	if id := s.nearer(p, r); id > 0 {
 		// The leader knows best whether there is such an offset: it only looks.
@@ -185,6 +180,26 @@ func (s *Server) readPartition(f *fetched, t fetchTarget, r *fetchRequest, limit
 	if f.data, f.err = s.read(p, read); f.err != nil {
 		f.readFrom = 0
 	}
+}
+
+// diverges says where a consumer's view of the log parts from it, nil if it does not.
+func diverges(p *cluster.Partition, t fetchTarget) (d *divergence, b cluster.Bounds, err error) {
+	if t.lastEpoch < 0 {
+		return nil, b, nil
+	}
+	apart := func() bool {
+		epoch, end, err := p.EpochEnd(t.lastEpoch)
+		d = &divergence{epoch, end}
+		return err == nil && (end < t.offset || epoch < t.lastEpoch)
+	}
+	if !apart() {
+		return nil, b, nil
+	}
+	// Only who leads now knows: a former leader may lack what the consumer has read.
+	if b, err = p.BoundsSince(time.Now()); err != nil || !apart() {
+		return nil, b, err
+	}
+	return d, b, nil
 }
 
 func release(results [][]fetched) {

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"time"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster"
@@ -10,6 +12,7 @@ import (
 // see whether what they have read is still what the log holds.
 func (s *Server) offsetForLeaderEpoch(c *call, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+	asked := time.Now()
 	for _, t := range req.Topics {
 		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
 		topic.Topic = t.Topic
@@ -27,6 +30,9 @@ func (s *Server) offsetForLeaderEpoch(c *call, req *kmsg.OffsetForLeaderEpochReq
 			}
 			if err == nil {
 				err = s.lead(part, p.CurrentLeaderEpoch)
+			}
+			if err == nil { // a consumer that has read more than a former leader knows would start anew
+				_, err = part.BoundsSince(asked)
 			}
 			if err == nil {
 				answer.LeaderEpoch, answer.EndOffset, err = part.EpochEnd(p.LeaderEpoch)
