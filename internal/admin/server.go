@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/daybook-data/daybook/internal/crowd"
+	"github.com/daybook-data/daybook/internal/connlimit"
 )
 
 // most is how many connections are held at a time on one address: it is for a few who measure and ask.
@@ -89,7 +89,7 @@ func version(v string) prometheus.Collector {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	defer stop()
-	if err := s.http.Serve(crowd.New(l, crowd.Share(most, 8), nil)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(connlimit.New(l, connlimit.Share(most, 8), nil)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP on %s: %w", l.Addr(), err)
 	}
 	return nil

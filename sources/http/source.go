@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/internal/certs"
-	"github.com/daybook-data/daybook/internal/crowd"
+	"github.com/daybook-data/daybook/internal/connlimit"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -103,8 +103,8 @@ func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 	}
 	addr := listener.Addr().String()
 	s.addr.Store(&addr)
-	room := crowd.Share(maxConnections, 4)
-	listener = crowd.New(listener, room, func() {
+	room := connlimit.Share(maxConnections, 4)
+	listener = connlimit.New(listener, room, func() {
 		s.log.Warn("as many clients are connected as may be, others are turned away: raise the limit of open files (ulimit -n, LimitNOFILE), of which they may take a quarter, up to 10,000", "addr", addr, "connections", room)
 	})
 	if certificate != nil {

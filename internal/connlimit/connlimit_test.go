@@ -1,11 +1,11 @@
-package crowd_test
+package connlimit_test
 
 import (
 	"net"
 	"testing"
 	"time"
 
-	"github.com/daybook-data/daybook/internal/crowd"
+	"github.com/daybook-data/daybook/internal/connlimit"
 )
 
 // As many as there is room for are let in, the others are closed at once and told of once, and who leaves makes room.
@@ -17,7 +17,7 @@ func TestOneTooManyIsTurnedAway(t *testing.T) {
 	}
 	defer inner.Close()
 	turned := make(chan bool, 100)
-	l := crowd.New(inner, 2, func() { turned <- true })
+	l := connlimit.New(inner, 2, func() { turned <- true })
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func TestOneTooManyIsTurnedAway(t *testing.T) {
 		t.Error("one too many is answered")
 	}
 	<-turned
-	if crowd.Share(7, 1) > 7 || crowd.Share(1<<30, 1<<62) != 1 {
+	if connlimit.Share(7, 1) > 7 || connlimit.Share(1<<30, 1<<62) != 1 {
 		t.Error("a share is at most the most, and at least one")
 	}
 }
