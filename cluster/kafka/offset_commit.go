@@ -16,14 +16,7 @@ const maxOffsetMetadata = 4096
 // offsetCommit stores a group's offsets and answers once they are durable.
 func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
-	var epoch uint64
-	err := c.group(kmsg.ACLOperationRead, req.Group)
-	if err == nil {
-		epoch, err = s.coordinate()
-	}
-	if err == nil {
-		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
-	}
+	epoch, err := s.mayCommitHere(c, req)
 	now := time.Now().UnixMilli()
 	var offsets []metadata.GroupOffset
 	var accepted []*kmsg.OffsetCommitResponseTopicPartition
@@ -65,6 +58,17 @@ func (s *Server) offsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Respo
 		answer.ErrorCode = code
 	}
 	return resp
+}
+
+// mayCommitHere says whether the client may commit for the group, and under which epoch that was decided.
+func (s *Server) mayCommitHere(c *call, req *kmsg.OffsetCommitRequest) (epoch uint64, err error) {
+	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+		return 0, err
+	}
+	if epoch, err = s.coordinate(); err != nil {
+		return 0, err
+	}
+	return epoch, s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
 }
 
 // mayCommit lets a member of the current generation commit, or anybody while the

@@ -11,7 +11,7 @@ import (
 )
 
 // offsetFetch answers what groups have committed: one group until version 7, any
-// number in version 8.
+// number from version 8 on.
 func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	err := s.knowOffsets(c)
@@ -23,29 +23,39 @@ func (s *Server) offsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Respons
 				resp.Groups = append(resp.Groups, answer)
 				continue
 			}
-			var asked map[string][]int32
-			var unknown []kmsg.OffsetFetchRequestGroupTopic
-			if g.Topics != nil {
-				asked = map[string][]int32{}
-				for _, t := range g.Topics {
-					if c.version >= 10 {
-						t.Topic = s.topicName(t.TopicID)
-					}
-					if c.version >= 10 && t.Topic == "" {
-						unknown = append(unknown, t)
-						continue
-					}
-					asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
-				}
-			}
-			answer := s.fetchGroupOffsets(c, g.Group, asked, req.RequireStable)
-			for _, t := range unknown {
-				answer.Topics = append(answer.Topics, unknownTopicID(t))
-			}
-			resp.Groups = append(resp.Groups, answer)
+			resp.Groups = append(resp.Groups, s.groupOffsets(c, g, req.RequireStable))
 		}
 		return resp
 	}
+	return s.oneGroupsOffsets(c, req, resp, err)
+}
+
+// groupOffsets answers for one group of several. From version 10 on topics have ids instead of names.
+func (s *Server) groupOffsets(c *call, g kmsg.OffsetFetchRequestGroup, stable bool) kmsg.OffsetFetchResponseGroup {
+	var asked map[string][]int32
+	var unknown []kmsg.OffsetFetchRequestGroupTopic
+	if g.Topics != nil {
+		asked = map[string][]int32{}
+	}
+	for _, t := range g.Topics {
+		if c.version >= 10 {
+			t.Topic = s.topicName(t.TopicID)
+		}
+		if c.version >= 10 && t.Topic == "" {
+			unknown = append(unknown, t)
+			continue
+		}
+		asked[t.Topic] = append(asked[t.Topic], t.Partitions...)
+	}
+	answer := s.fetchGroupOffsets(c, g.Group, asked, stable)
+	for _, t := range unknown {
+		answer.Topics = append(answer.Topics, unknownTopicID(t))
+	}
+	return answer
+}
+
+// oneGroupsOffsets answers a request of before version 8, whose one group stands in the request itself.
+func (s *Server) oneGroupsOffsets(c *call, req *kmsg.OffsetFetchRequest, resp *kmsg.OffsetFetchResponse, err error) kmsg.Response {
 	if err != nil {
 		resp.ErrorCode = coordinatorCode(err)
 		return resp

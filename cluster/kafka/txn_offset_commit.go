@@ -12,18 +12,7 @@ import (
 // txnOffsetCommit adds offsets to a transaction; they count once it commits.
 func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
-	err := c.txn(kmsg.ACLOperationWrite, req.TransactionalID)
-	if err == nil {
-		err = c.group(kmsg.ACLOperationRead, req.Group)
-	}
-	var epoch uint64
-	if err == nil {
-		epoch, err = s.coordinate()
-	}
-	// A client that names its membership is held to it; older ones cannot.
-	if err == nil && (req.Generation >= 0 || req.MemberID != "") {
-		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
-	}
+	epoch, err := s.mayPend(c, req)
 	now := time.Now().UnixMilli()
 	var offsets []metadata.GroupOffset
 	var accepted []*kmsg.TxnOffsetCommitResponseTopicPartition
@@ -65,4 +54,22 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 		answer.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 5)
 	}
 	return resp
+}
+
+// mayPend says whether the client may add offsets of the group to the transaction, and under which epoch that was decided.
+func (s *Server) mayPend(c *call, req *kmsg.TxnOffsetCommitRequest) (epoch uint64, err error) {
+	if err := c.txn(kmsg.ACLOperationWrite, req.TransactionalID); err != nil {
+		return 0, err
+	}
+	if err := c.group(kmsg.ACLOperationRead, req.Group); err != nil {
+		return 0, err
+	}
+	if epoch, err = s.coordinate(); err != nil {
+		return 0, err
+	}
+	// A client that names its membership is held to it; older ones cannot.
+	if req.Generation >= 0 || req.MemberID != "" {
+		err = s.mayCommit(epoch, req.Group, req.MemberID, orEmpty(req.InstanceID), req.Generation)
+	}
+	return epoch, err
 }
