@@ -57,12 +57,20 @@ batches of 100 records) or random (1:1).`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&durability, "durability", "", "of a stream that is made: durable or replicated (Daybook only)")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	loadFlags(cmd, &o)
+	return cmd
+}
+
+// loadFlags are the flags that say what is sent and read.
+func loadFlags(cmd *cobra.Command, o *load.Options) {
+	f := cmd.Flags()
 	f.StringSliceVar(&o.Brokers, "brokers", []string{"127.0.0.1:9092"}, "addresses of the servers, host:port")
 	f.StringVar(&o.Stream, "stream", "bench", "stream or topic; made if it is missing")
 	f.StringVar(&o.Mode, "mode", load.Produce, "produce, consume, or both at a time")
 	f.IntVar(&o.Partitions, "partitions", 8, "partitions of a stream that is made")
 	f.IntVar(&o.Replicas, "replicas", 1, "replicas of a stream that is made")
-	f.StringVar(&durability, "durability", "", "of a stream that is made: durable or replicated (Daybook only)")
 	f.StringVar(&o.Corpus, "corpus", "json", "what records are: json, constant or random")
 	f.IntVar(&o.Size, "size", 1024, "bytes of a record's value")
 	f.StringVar(&o.Compression, "compression", "lz4", "none, lz4, zstd, snappy or gzip")
@@ -79,6 +87,4 @@ batches of 100 records) or random (1:1).`,
 	f.Float64Var(&o.Rate, "rate", 0, "records a second, an open loop; 0 for as many as there is room for")
 	f.IntSliceVar(&o.ServerPIDs, "server-pid", nil, "process ids of the server, on this machine: tells its CPU time")
 	f.BoolVar(&o.Verify, "verify", false, "read all back at the end and compare it")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
 }
