@@ -56,7 +56,11 @@ type teller interface {
 	Appends()
 }
 
+// holder is a transport that has raft wait for members which are not there, until it is told that raft is to end.
+type holder interface{ LetGo() }
+
 var (
+	_ holder = (*transport.Group)(nil)
 	_ binder = (*transport.Group)(nil)
 	_ teller = (*transport.Group)(nil)
 )
@@ -235,8 +239,11 @@ func (m *member) shutdown() {
 	if m.mirrors() {
 		return
 	}
-	// The error of a shutdown is always nil in this version; there is nothing to do about one.
-	_ = m.raft.Shutdown().Error()
+	end := m.raft.Shutdown()
+	if t, ok := m.o.Transport.(holder); ok {
+		t.LetGo()
+	}
+	_ = end.Error() // always nil in this version; there is nothing to do about one
 }
 
 func (m *member) setErr(err error) {

@@ -36,6 +36,9 @@
 //   - Every wait has an end: for room in the pipeline, for a write, for the answer. A pipeline that lost a request ends
 //     with the next call; the request is not shown to raft as one that failed, since raft 1.8.0 would take even that for
 //     contact with the follower and lengthen the leader's lease.
+//   - A request with entries, or a snapshot, to a node that is down, or has not opened the group yet, does not fail but waits while
+//     this member leads, and goes as soon as it can (hold.go): raft would wait up to 10 s after many failures. Entries are not kept
+//     meanwhile; the request goes without, and raft sends them next.
 //   - An entry whose frame is not in the journal is not sent: the entry before the log's front looks to raft as if it were.
 //
 // # Dead nodes

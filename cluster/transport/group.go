@@ -28,8 +28,11 @@ type Group struct {
 	instance uint64 // never 0
 	rpcs     chan raft.RPC
 	ending   chan struct{}
+	letGo    chan struct{} // closed by LetGo
 	running  sync.WaitGroup
 	rest     rest
+
+	letGoOnce sync.Once
 
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
@@ -72,7 +75,7 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 	g := &Group{
 		t: t, id: id, instance: rand.Uint64() | 1,
 		rpcs:   make(chan raft.RPC, raftRequests),
-		ending: make(chan struct{}), flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
+		ending: make(chan struct{}), letGo: make(chan struct{}), flows: map[string]*flow{}, acked: map[raft.ServerID]ackOf{},
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,14 +222,34 @@ func (g *Group) TimeoutNow(id raft.ServerID, target raft.ServerAddress, _ *raft.
 	return err
 }
 
-// AppendEntries implements raft.Transport.
+// AppendEntries implements raft.Transport. What cannot be sent now waits, without its entries; see hold.
 func (g *Group) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if isHeartbeat(args) {
+		s, err := g.session(target)
+		if err != nil {
+			return err
+		}
+		return g.sendHeartbeat(s, id, args.Term, resp)
+	}
+	h := hold{g: g, to: id, at: target, term: args.Term}
+	for {
+		err := g.append(id, target, args, resp)
+		if err == nil {
+			return nil
+		}
+		args.Entries = nil // they may be large, and raft sends what comes behind those that it sees acknowledged
+		g.unfold(id)
+		if !h.again(err) {
+			return err
+		}
+	}
+}
+
+// append is one attempt of AppendEntries.
+func (g *Group) append(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	s, err := g.session(target)
 	if err != nil {
 		return err
-	}
-	if isHeartbeat(args) {
-		return g.sendHeartbeat(s, id, args.Term, resp)
 	}
 	result := make(chan error, 1)
 	if err := g.sendAppend(s, id, args, resp, func(err error) { result <- err }); err != nil {
@@ -240,7 +263,7 @@ func (g *Group) AppendEntries(id raft.ServerID, target raft.ServerAddress, args 
 
 // InstallSnapshot implements raft.Transport.
 func (g *Group) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	s, err := g.session(target)
+	s, err := g.awaitOpen(id, target, args.Term)
 	if err != nil {
 		return err
 	}

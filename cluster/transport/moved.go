@@ -15,6 +15,9 @@ func (t *Transport) met(h hello) {
 	if h.address != "" {
 		t.LookAt(h.node, h.address)
 	}
+	if p, err := t.peer(h.node); err == nil && !p.alive() {
+		p.look() // it is there again
+	}
 }
 
 // LookAt looks for a known peer at an address, too, if it is not connected: somebody has seen it there.

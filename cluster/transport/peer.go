@@ -33,19 +33,20 @@ type peer struct {
 	remove context.CancelFunc
 	twins  twins
 
-	mu       sync.Mutex // guards all below
-	address  string     // where SetPeer says that it is
-	seen     string     // where it was seen last; see found
-	session  *session   // nil: none
-	told     string     // the refusal that was logged
-	doubled  time.Time  // since when it says that another process is this node; zero: it does not
+	mu       sync.Mutex    // guards all below
+	address  string        // where SetPeer says that it is
+	seen     string        // where it was seen last; see found
+	session  *session      // nil: none
+	arrived  chan struct{} // see arrival
+	told     string        // the refusal that was logged
+	doubled  time.Time     // since when it says that another process is this node; zero: it does not
 	dead     bool
 	sessions uint64
 	err      error
 }
 
 func newPeer(t *Transport, id, address string) *peer {
-	p := &peer{t: t, id: id, head: headerOf(id), address: address, window: semaphore.NewWeighted(peerWindow), moved: make(chan struct{}, 1)}
+	p := &peer{t: t, id: id, head: headerOf(id), address: address, window: semaphore.NewWeighted(peerWindow), moved: make(chan struct{}, 1), arrived: make(chan struct{})}
 	p.ctx, p.remove = context.WithCancel(t.ctx)
 	return p
 }
@@ -146,6 +147,7 @@ func (p *peer) up(s *session) {
 	p.session, p.err, p.dead = s, nil, false
 	p.told, p.doubled = "", time.Time{}
 	p.sessions++
+	close(p.arrived)
 	first := p.sessions == 1
 	p.mu.Unlock()
 	p.heard.Store(p.t.now())
@@ -159,6 +161,9 @@ func (p *peer) down(err error) {
 	p.mu.Lock()
 	had := p.session != nil
 	p.session, p.err = nil, err
+	if had {
+		p.arrived = make(chan struct{})
+	}
 	address := p.address
 	news := errors.As(err, &refused) && p.told != refused.Reason
 	if news {
