@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -174,8 +175,7 @@ func TestTheLargestBatchIsReplicated(t *testing.T) {
 	large := string(bytes.Repeat([]byte("large"), (storage.MaxBatchBytes-200)/5))
 	for i := range 3 {
 		m.append(leader, 3, fmt.Sprint("small", i))
-		b := &storage.Batch{Data: storagetest.Batch(large)}
-		must(t, m.groups[leader].AppendWait(context.Background(), []*storage.Batch{b}))
+		m.append(leader, 1, large)
 	}
 	m.wantEqual()
 }
@@ -188,11 +188,7 @@ func TestARestartedFollowerCatchesUp(t *testing.T) {
 	away := m.others(leader)[0]
 	m.append(leader, 5, "before")
 	m.stop(away)
-	large := string(bytes.Repeat([]byte("y"), 300<<10))
-	for range 100 {
-		b := &storage.Batch{Partition: 1, Data: storagetest.Batch(large)}
-		must(t, m.groups[leader].AppendWait(context.Background(), []*storage.Batch{b}))
-	}
+	m.append(leader, 100, strings.Repeat("y", 300<<10))
 	m.start(away, nil)
 	m.wantEqual()
 	split := uint64(0)
