@@ -139,8 +139,7 @@ func (s *snapshot) selectChunk(c *chunk, t *table) error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, innodb_lock_wait_timeout = %d",
-		lockPatience/time.Second, lockPatience/time.Second)); err != nil {
+	if err := s.settings(ctx, conn); err != nil {
 		return err
 	}
 	suffix, done, err := s.view(ctx, conn, c)
@@ -162,6 +161,22 @@ func (s *snapshot) selectChunk(c *chunk, t *table) error {
 	}
 	end, err := s.r.srv.end(ctx)
 	c.high = end.place
+	return err
+}
+
+// settings are those of the session that matter for a chunk.
+func (s *snapshot) settings(ctx context.Context, conn *sql.Conn) error {
+	timeLimit := "max_execution_time"
+	if s.r.srv.flavor == flavorMariaDB {
+		timeLimit = "max_statement_time"
+	}
+	// view says READ COMMITTED where it needs that. A server's default of READ
+	// UNCOMMITTED would show what may yet be rolled back.
+	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, innodb_lock_wait_timeout = %d, %s = 0",
+		lockPatience/time.Second, lockPatience/time.Second, timeLimit))
 	return err
 }
 

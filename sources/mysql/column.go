@@ -274,6 +274,9 @@ type table struct {
 	KeyName string `json:"keyName,omitempty"`
 	// Charset is the default for columns that are added later.
 	Charset string `json:"charset,omitempty"`
+	// Former are the columns of the key that the table had while its definition was known;
+	// only in the resume position, of tables whose definition is not.
+	Former []column `json:"former,omitempty"`
 	// Refused says why the table as a whole can't be captured.
 	Refused string `json:"refused,omitempty"`
 }

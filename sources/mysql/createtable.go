@@ -44,7 +44,7 @@ func (c *columnDefinition) attributes(p *cursor) error {
 			if _, ok := p.parens(); !ok {
 				p.i++
 			}
-		case p.accept("COMMENT"):
+		case p.acceptAny("COMMENT", "COLUMN_FORMAT", "STORAGE"):
 			p.i++
 		case p.accept("PRIMARY", "KEY"), p.accept("PRIMARY"):
 			c.primary, c.NotNull = true, true
@@ -54,7 +54,10 @@ func (c *columnDefinition) attributes(p *cursor) error {
 		case p.accept("KEY"):
 			c.primary, c.NotNull = true, true
 		case p.accept("REFERENCES"):
-			return nil // nothing that concerns us may follow
+			if _, ok := p.name(); ok && p.accept(".") {
+				p.name()
+			}
+		case p.accept("SET", "DEFAULT"), p.accept("SET", "NULL"): // what a foreign key does
 		case p.accept("CHARACTER", "SET"), p.accept("CHARSET"):
 			return errors.New("a character set away from the type")
 		case p.accept("COLLATE"):

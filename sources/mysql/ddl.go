@@ -22,10 +22,10 @@ func (r *reader) ddl(h *replication.EventHeader, s statement, c *cursor, complet
 	case c.accept("CREATE"):
 		d.create(c)
 	case c.accept("ALTER"):
-		c.acceptAny("ONLINE")
-		c.acceptAny("IGNORE")
+		c.accept("ONLINE")
+		ignore := c.accept("IGNORE")
 		if c.accept("TABLE") {
-			d.alter(c)
+			d.alter(c, ignore)
 		}
 	case c.accept("DROP", "TABLE"), c.accept("DROP", "TABLES"):
 		d.drop(c)
@@ -221,99 +221,6 @@ func (d *ddl) dropDatabase(c *cursor) {
 	}
 }
 
-// renaming is one part of a RENAME.
-type renaming struct{ from, to tableName }
-
-func (d *ddl) rename(c *cursor) {
-	c.accept("IF", "EXISTS")
-	var list []renaming
-	for {
-		from, ok := d.tableName(c)
-		if !ok {
-			break
-		}
-		if c.accept("WAIT") {
-			c.i++
-		}
-		c.accept("NOWAIT")
-		if !c.accept("TO") {
-			break
-		}
-		to, ok := d.tableName(c)
-		if !ok {
-			break
-		}
-		list = append(list, renaming{from, to})
-		if !c.accept(",") {
-			break
-		}
-	}
-	d.renamed(list)
-}
-
-// renamed moves definitions. A captured name that one table leaves and another takes
-// in one statement is a change of the table's definition (that is how gh-ost and
-// pt-online-schema-change end); else its rows have gone, or come from elsewhere.
-func (d *ddl) renamed(list []renaming) {
-	before := map[tableName]*table{}
-	for _, m := range list {
-		for _, n := range []tableName{m.from, m.to} {
-			if _, seen := before[n]; !seen && d.reg.captured(n) {
-				if t, there := d.reg.tables[n]; there {
-					before[n] = t
-				}
-			}
-		}
-	}
-	touched := map[tableName]bool{}
-	for _, m := range list {
-		t, there := d.reg.tables[m.from]
-		if !there && !d.reg.captured(m.to) {
-			continue
-		}
-		d.reg.remove(m.from)
-		touched[m.from], touched[m.to] = true, true
-		if t == nil {
-			if d.follows(m.to) {
-				d.unknown(m.to, "RENAME of a table whose definition is not known")
-			}
-			continue
-		}
-		t = t.clone()
-		t.DB, t.Name = m.to.db, m.to.table
-		d.reg.set(m.to, t)
-	}
-	for n := range touched {
-		if !d.reg.captured(n) {
-			continue
-		}
-		old, was := before[n]
-		now, is := d.reg.tables[n]
-		switch {
-		case was && !is:
-			d.gone(n, "RENAME")
-		case !was && is:
-			d.reread(n, "RENAME")
-		case was && is && old != nil && now != nil && !sameKey(old, now):
-			d.rekeyed(n, now)
-		}
-	}
-}
-
-// sameKey reports whether rows have the same keys under both definitions. The letters'
-// case counts, for the names are part of a record's key.
-func sameKey(a, b *table) bool {
-	if len(a.Key) != len(b.Key) {
-		return false
-	}
-	for i := range a.Key {
-		if a.Columns[a.Key[i]].Name != b.Columns[b.Key[i]].Name {
-			return false
-		}
-	}
-	return true
-}
-
 // rekeyed handles a new key: what the sinks hold under the old keys is void. t is the
 // new definition, nil where it is not known.
 func (d *ddl) rekeyed(n tableName, t *table) {
@@ -322,33 +229,33 @@ func (d *ddl) rekeyed(n tableName, t *table) {
 	} else {
 		d.reg.set(n, t)
 	}
-	d.replaced(n, "a change of the key")
+	d.replaced(d.h, n, "a change of the key")
 }
 
 // replaced handles statements that change rows without logging them: the table is
 // emptied at the sinks and read anew.
-func (d *ddl) replaced(n tableName, why string) {
-	if _, parked := d.parked[n]; parked || !d.reg.captured(n) {
+func (r *reader) replaced(h *replication.EventHeader, n tableName, why string) {
+	if _, parked := r.parked[n]; parked || !r.reg.captured(n) {
 		return // a parked table is read anew when it comes back
 	}
-	d.emptied(d.h, n, why)
-	if d.cfg.Truncate == truncatePropagate {
-		d.reread(n, why)
+	r.emptied(h, n, why)
+	if r.cfg.Truncate != truncateStop {
+		r.reread(n, why)
 	}
 }
 
 // reread has the snapshot read a table whose rows are not all in the log.
-func (d *ddl) reread(n tableName, why string) {
-	if _, parked := d.parked[n]; parked {
+func (r *reader) reread(n tableName, why string) {
+	if _, parked := r.parked[n]; parked {
 		return
 	}
-	if d.cfg.Start == startLatest {
-		d.log.Warn("rows that were not logged are left out, for the source has `start: latest`",
+	if r.cfg.Start == startLatest {
+		r.log.Warn("rows that were not logged are left out, for the source has `start: latest`",
 			slog.String("table", n.String()), slog.String("why", why))
 		return
 	}
-	d.log.Info("the table will be read by a snapshot", slog.String("table", n.String()), slog.String("why", why))
-	d.reader.queue(n)
+	r.log.Info("the table will be read by a snapshot", slog.String("table", n.String()), slog.String("why", why))
+	r.queue(n)
 }
 
 // emptied applies the policy for tables whose rows vanish without being logged.

@@ -245,7 +245,7 @@ func (r *rig) selected(table string) map[string]map[string]any {
 		}
 		list = append(list, expr)
 	}
-	rows, err := r.db.QueryContext(r.t.Context(), "SELECT "+strings.Join(list, ",")+" FROM `"+table+"`")
+	rows, err := r.db.QueryContext(r.t.Context(), "SELECT "+strings.Join(list, ",")+" FROM "+quoted(table))
 	if err != nil {
 		r.t.Fatal(err)
 	}

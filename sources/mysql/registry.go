@@ -27,6 +27,8 @@ type registry struct {
 
 	// tables holds nil for a table whose definition could not be followed.
 	tables map[tableName]*table
+	// former are the keys that tables of unknown definition had before.
+	former map[tableName][]column
 	// generation changes with every change of a definition; bindings of an older one
 	// are of no use.
 	generation int
@@ -35,7 +37,7 @@ type registry struct {
 }
 
 func newRegistry(srv *server, sel *selection, cfg *Config, source string) *registry {
-	return &registry{srv: srv, sel: sel, zero: cfg.ZeroDate, source: source, tables: map[tableName]*table{}}
+	return &registry{srv: srv, sel: sel, zero: cfg.ZeroDate, source: source, tables: map[tableName]*table{}, former: map[tableName][]column{}}
 }
 
 // id returns the name under which a table is kept.
@@ -60,12 +62,16 @@ func (r *registry) hasDatabase(db string) bool {
 
 // set puts a definition in place; nil says that it is not known.
 func (r *registry) set(n tableName, t *table) {
+	if old := r.tables[n]; t == nil && old != nil {
+		r.former[n] = old.keyColumns()
+	}
 	r.tables[n] = t
 	r.changed()
 }
 
 func (r *registry) remove(n tableName) {
 	delete(r.tables, n)
+	delete(r.former, n)
 	r.changed()
 }
 
@@ -155,7 +161,7 @@ func (r *registry) pack() string {
 		if t := r.tables[n]; t != nil {
 			list = append(list, t)
 		} else {
-			list = append(list, &table{DB: n.db, Name: n.table})
+			list = append(list, &table{DB: n.db, Name: n.table, Former: r.former[n]})
 		}
 	}
 	var buf bytes.Buffer
@@ -188,6 +194,9 @@ func (r *registry) unpack(packed string) error {
 	r.tables = map[tableName]*table{}
 	for _, t := range list {
 		n := r.id(t.DB, t.Name)
+		if t.Former != nil {
+			r.former[n], t.Former = t.Former, nil
+		}
 		if len(t.Columns) == 0 && t.Refused == "" {
 			r.tables[n] = nil
 			continue

@@ -53,6 +53,7 @@ func (r *registry) bind(ctx context.Context, m *tableMap, rd *reader) (*rowCodec
 			why = later
 		}
 	}
+	r.set(n, nil) // the snapshot must not read by it either
 	return nil, &tableError{n, &pipeline.StopError{Code: "schema-unknown", Where: fmt.Sprintf("%s at %s", n, rd.at),
 		Err: fmt.Errorf("the columns of its rows are not known for certain: %w", why),
 		Fix: "SET GLOBAL binlog_row_metadata = FULL, so that the log itself says them from then on, and restart the pipeline: the table is read anew"}}

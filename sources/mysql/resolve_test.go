@@ -9,14 +9,14 @@ import (
 )
 
 // unfollowed is a change of a definition that Daybook does not follow.
-const unfollowed = "ALTER TABLE d CONVERT TO CHARACTER SET latin1"
+const unfollowed = "ALTER TABLE d CONVERT TO CHARACTER SET DEFAULT"
 
 // Behind a statement that can't be followed the server is asked, where nothing has
 // changed since.
 func TestUnfollowedStatementAtTheHead(t *testing.T) {
 	modes(t, func(t *testing.T, server *services.MySQL) {
 		r := newRig(t, server)
-		r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b TEXT)", "INSERT INTO d VALUES (1,'é','ü')")
+		r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b TEXT) CHARACTER SET latin1", "INSERT INTO d VALUES (1,'é','ü')")
 		r.once()
 		r.exec(unfollowed, "INSERT INTO d VALUES (2,'é','ü')", "CREATE TABLE unrelated (id INT PRIMARY KEY)")
 		r.once()
@@ -31,7 +31,7 @@ func TestUnfollowedStatementInABacklog(t *testing.T) {
 		t.Parallel()
 		for _, server := range []*services.MySQL{pool.MySQL(t), pool.MariaDB(t)} {
 			r := newRig(t, server)
-			r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))", "INSERT INTO d VALUES (1,'é','ü')")
+			r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9)) CHARACTER SET latin1", "INSERT INTO d VALUES (1,'é','ü')")
 			r.once()
 			r.exec(unfollowed, "INSERT INTO d VALUES (2,'a2','b2')", "ALTER TABLE d RENAME COLUMN a TO x")
 			stop := r.wantStop("schema-unknown")
@@ -53,7 +53,7 @@ func TestUnfollowedStatementInABacklog(t *testing.T) {
 				start = services.MariaDBForTest
 			}
 			r := newRig(t, start(t, services.Options{Variant: "fullmeta"}))
-			r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9), e ENUM('x','z'), u BIGINT UNSIGNED, bn BINARY(4))")
+			r.exec("CREATE TABLE d (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9), e ENUM('x','z'), u BIGINT UNSIGNED, bn BINARY(4)) CHARACTER SET latin1")
 			r.exec("INSERT INTO d VALUES (1,'é','ü','x',18446744073709551615,0x00)")
 			r.once()
 			r.exec(unfollowed, "INSERT INTO d VALUES (2,'é','b2','x',18446744073709551615,0x00)", "ALTER TABLE d RENAME COLUMN a TO x, DROP COLUMN u", "INSERT INTO d VALUES (3,'é','b3','z',0x01)")

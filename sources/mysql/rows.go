@@ -101,7 +101,7 @@ func (r *reader) rows(h *replication.EventHeader, b []byte) error {
 
 // capture hands on the rows of an event, if their table is captured.
 func (r *reader) capture(h *replication.EventHeader, b []byte, known *binding) error {
-	if err := r.bind(known); err != nil {
+	if err := r.bind(h, known); err != nil {
 		return err
 	}
 	if known.codec == nil {
@@ -124,7 +124,7 @@ func (r *reader) capture(h *replication.EventHeader, b []byte, known *binding) e
 }
 
 // bind finds the codec for a table map, once.
-func (r *reader) bind(b *binding) error {
+func (r *reader) bind(h *replication.EventHeader, b *binding) error {
 	if b.bound {
 		return nil
 	}
@@ -134,6 +134,13 @@ func (r *reader) bind(b *binding) error {
 		codec, err := r.reg.bind(r.ctx, b.m, r)
 		if err != nil {
 			return err
+		}
+		if was, had := r.reg.former[name]; had {
+			delete(r.reg.former, name)
+			r.reg.changed()
+			if !sameKeyColumns(was, codec.table.keyColumns()) {
+				r.replaced(h, name, "a change of the key")
+			}
 		}
 		b.codec, b.generation = codec, r.reg.generation
 	}

@@ -4,12 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // selection decides which tables are captured.
 type selection struct {
-	take, leave []*regexp.Regexp
+	take, leave []pattern
+}
+
+// pattern matches tables by the two parts of their name, or, as an expression, by the
+// whole of it.
+type pattern struct{ db, table, whole *regexp.Regexp }
+
+func (p *pattern) match(db, table string) bool {
+	if p.whole != nil {
+		return p.whole.MatchString(db + "." + table)
+	}
+	return p.db.MatchString(db) && p.table.MatchString(table)
 }
 
 // systemDatabases are never captured: they hold the server's own affairs.
@@ -37,31 +49,36 @@ func newSelection(patterns []string, fold bool) (*selection, error) {
 	return s, nil
 }
 
-// compilePattern turns one pattern into an expression that matches database.table.
-func compilePattern(p string, fold bool) (*regexp.Regexp, error) {
-	var expr string
+// compilePattern compiles one pattern.
+func compilePattern(p string, fold bool) (c pattern, err error) {
 	if len(p) > 1 && strings.HasPrefix(p, "/") && strings.HasSuffix(p, "/") {
-		expr = p[1 : len(p)-1]
-	} else {
-		db, table, ok := strings.Cut(p, ".")
-		if !ok || db == "" || table == "" {
-			return nil, errors.New("want database.table with * and ? as wildcards, or an expression between slashes")
-		}
-		expr = globExpr(db) + `\.` + globExpr(table)
+		c.whole, err = compileWhole(p[1:len(p)-1], fold)
+		return c, err
 	}
-	expr = "^(?:" + expr + ")$"
-	if fold {
-		expr = "(?i)" + expr
+	db, table, ok := strings.Cut(p, ".")
+	if !ok || db == "" || table == "" {
+		return c, errors.New("want database.table with * and ? as wildcards, or an expression between slashes")
 	}
-	return regexp.Compile(expr)
+	if c.db, err = compileWhole(globExpr(db), fold); err == nil {
+		c.table, err = compileWhole(globExpr(table), fold)
+	}
+	return c, err
 }
 
-// globExpr translates * and ?; neither crosses the dot between database and table
-// in the part before it.
+// compileWhole returns the expression that matches from end to end.
+func compileWhole(expr string, fold bool) (*regexp.Regexp, error) {
+	flags := "s"
+	if fold {
+		flags = "si"
+	}
+	return regexp.Compile("(?" + flags + ")^(?:" + expr + ")$")
+}
+
+// globExpr translates * and ?.
 func globExpr(glob string) string {
 	e := regexp.QuoteMeta(glob)
-	e = strings.ReplaceAll(e, `\*`, `[^.]*`)
-	return strings.ReplaceAll(e, `\?`, `[^.]`)
+	e = strings.ReplaceAll(e, `\*`, `.*`)
+	return strings.ReplaceAll(e, `\?`, `.`)
 }
 
 // has reports whether the table is captured.
@@ -69,16 +86,6 @@ func (s *selection) has(db, table string) bool {
 	if systemDatabases[strings.ToLower(db)] {
 		return false
 	}
-	name := db + "." + table
-	for _, re := range s.leave {
-		if re.MatchString(name) {
-			return false
-		}
-	}
-	for _, re := range s.take {
-		if re.MatchString(name) {
-			return true
-		}
-	}
-	return false
+	match := func(p pattern) bool { return p.match(db, table) }
+	return !slices.ContainsFunc(s.leave, match) && slices.ContainsFunc(s.take, match)
 }

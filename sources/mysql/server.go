@@ -49,8 +49,11 @@ func connect(ctx context.Context, cfg *Config, tlsConfig *tls.Config) (*server, 
 		c.TLS = tlsConfig
 	}
 	// Values come as they are stored: text in its own character set, so that both
-	// phases decode it with the same code; TIMESTAMP in UTC; CHAR without padding.
-	c.Params = map[string]string{"time_zone": "'+00:00'", "character_set_results": "NULL", "sql_mode": "''"}
+	// phases decode it with the same code; TIMESTAMP in UTC; CHAR without padding. The
+	// others are what a server or its init_connect may have set so that a SELECT leaves
+	// rows out, sorts by the beginning of a value only, or sees an old state.
+	c.Params = map[string]string{"time_zone": "'+00:00'", "character_set_results": "NULL", "sql_mode": "''",
+		"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "max_sort_length": "8388608"}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", cfg.Addr, err)
