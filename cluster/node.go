@@ -214,7 +214,7 @@ func (n *Node) runNetwork() {
 	n.wg.Go(n.control)
 	n.wg.Go(n.keepReplicas)
 	n.wg.Go(n.tellLeads)
-	n.wg.Go(n.steward)
+	n.wg.Go(n.reconcileGroups)
 	n.wg.Go(n.preferLeaders)
 	n.wg.Go(n.settle)
 	n.wg.Go(n.greetOthers)

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// stewardEvery is how often a leader compares its groups with what they are to be, if nothing changes.
-const stewardEvery = 500 * time.Millisecond
+// reconcileEvery is how often a leader compares its groups with what they are to be, if nothing changes.
+const reconcileEvery = 500 * time.Millisecond
 
 // SetReplicas says which nodes are to have a journal, the one that should lead it first. It returns when that is decided;
 // the copies move then: a new one gets everything before it counts, and an old one is given up only when all new ones
@@ -35,8 +35,8 @@ func (n *Node) setReplicas(ctx context.Context, id metadata.StreamID, journal in
 	return err
 }
 
-// steward brings the groups that this node leads to the members that they are to have, until the node closes.
-func (n *Node) steward() {
+// reconcileGroups brings the groups that this node leads to the members that they are to have, until the node closes.
+func (n *Node) reconcileGroups() {
 	told := notices{}
 	for {
 		changed := n.meta.Changed()
@@ -46,7 +46,7 @@ func (n *Node) steward() {
 				continue
 			}
 			for _, h := range l.journals {
-				err := n.tendGroup(s, h)
+				err := n.reconcileGroup(s, h)
 				if err == nil && len(told) == 0 {
 					continue
 				}
@@ -60,15 +60,15 @@ func (n *Node) steward() {
 		}
 		select {
 		case <-changed:
-		case <-time.After(stewardEvery):
+		case <-time.After(reconcileEvery):
 		case <-n.ctx.Done():
 			return
 		}
 	}
 }
 
-// tendGroup takes the next step for one journal, if this node leads it.
-func (n *Node) tendGroup(s *metadata.Stream, h *journalHandle) error {
+// reconcileGroup takes the next step for one journal, if this node leads it.
+func (n *Node) reconcileGroup(s *metadata.Stream, h *journalHandle) error {
 	g := h.opened()
 	if g == nil || !g.Serves() {
 		return nil
