@@ -23,12 +23,12 @@ func (m *member) HandTo(id raft.ServerID, address raft.ServerAddress) error {
 		return fmt.Errorf("the copy of node %s has no vote yet, or not all of the journal", address)
 	}
 	term, last := m.raft.CurrentTerm(), m.raft.LastIndex()
-	if has, _ := m.Acked(id); !m.handed.may(id, term, has) {
+	if has, _ := m.Acked(id); !m.failedHandOvers.may(id, term, has) {
 		return fmt.Errorf("the copy of node %s has not got on since the lead was to be handed to it before", address)
 	}
 	err := m.await(m.raft.LeadershipTransferToServer(id, address))
 	if err != nil {
-		m.handed.failed(id, term, last)
+		m.failedHandOvers.failed(id, term, last)
 	}
 	return appendErr(err)
 }

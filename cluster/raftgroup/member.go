@@ -29,7 +29,7 @@ type member struct {
 	outcast error // set before start: why the member takes nothing and votes for nobody
 
 	progress progress // of the others, while this one leads
-	handed   handed
+	failedHandOvers failedHandOvers
 	doubts   doubts
 
 	stopOnce sync.Once

@@ -8,11 +8,11 @@ import (
 
 func TestTheLeadIsNotHandedTwiceToWhoDoesNotGetOn(t *testing.T) {
 	t.Parallel()
-	var h handed
-	if !h.may("b", 3, 0) {
+	var f failedHandOvers
+	if !f.may("b", 3, 0) {
 		t.Error("the first attempt is refused")
 	}
-	h.failed("b", 3, 10)
+	f.failed("b", 3, 10)
 	for what, c := range map[string]struct {
 		id        raft.ServerID
 		term, has uint64
@@ -23,7 +23,7 @@ func TestTheLeadIsNotHandedTwiceToWhoDoesNotGetOn(t *testing.T) {
 		"in another term":    {"b", 4, 9, true},
 		"to another member":  {"c", 3, 9, true},
 	} {
-		if got := h.may(c.id, c.term, c.has); got != c.want {
+		if got := f.may(c.id, c.term, c.has); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
