@@ -105,7 +105,7 @@ func (g *Group) diverge(why error) {
 	g.care.mu.Unlock()
 	if g.care.note("diverged", err) {
 		g.o.Logger.Error("a copy of a journal is not the same as the others: it serves nobody any more", "dir", g.o.Dir, "error", err)
-		g.keepVerdict(why)
+		g.noteDiverged(why)
 	}
 	g.journal.Fail(err) // ends raft; who leads hands over
 }

@@ -111,7 +111,7 @@ func Open(o Options) (*Group, error) {
 	o.Journal.Commands = false
 	g := &Group{}
 	g.care.init(o.Figures)
-	if err := g.recall(o); err != nil {
+	if err := g.recallDiverged(o); err != nil {
 		return nil, err
 	}
 	o.Journal.OnDamage, o.Journal.OnFail = func(*storage.DamageError) { g.care.ring() }, g.failed
@@ -124,7 +124,7 @@ func Open(o Options) (*Group, error) {
 	if err := g.member.start(o, j, journalFSM{j}, &frontSnapshots{journal: j, alone: o.Transport == nil}, journalConfig(o)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	g.castOut()
+	g.failDiverged()
 	if o.Transport == nil {
 		j.Commit(g.raft.AppliedIndex()) // the state machine hears of commands only, and there may be none in the last segment
 	}

@@ -181,7 +181,7 @@ func findCopy(fsys vfs.FS, dir string, id JournalID, born uint64, meta *metadata
 	if s, ok := meta.StreamByID(id.Stream); ok {
 		c.Name = s.Name
 	}
-	if err := errors.Join(raftgroup.Verdict(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal)), c.read(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal), meta)); err != nil {
+	if err := errors.Join(raftgroup.ReadDiverged(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal)), c.read(fsys, datadir.Dir{FS: fsys, Path: dir}.Journal(id.Stream, id.Journal), meta)); err != nil {
 		c.Damage = err.Error()
 	}
 	return c
