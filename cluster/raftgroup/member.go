@@ -28,9 +28,9 @@ type member struct {
 
 	outcast error // set before start: why the member takes nothing and votes for nobody
 
-	progress progress // of the others, while this one leads
+	progress        progress // of the others, while this one leads
 	failedHandOvers failedHandOvers
-	doubts   doubts
+	doubts          doubts
 
 	stopOnce sync.Once
 	ended    sync.Once
