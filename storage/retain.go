@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 )
 
 // SetRetention changes what the journal keeps.
@@ -53,6 +54,7 @@ func (j *Journal) Retain() (removed int, err error) {
 	if err := j.writable(); err != nil {
 		return 0, err
 	}
+	j.lookAhead()
 	if err := j.rollExpired(); Refused(err) {
 		return 0, err
 	} else if err != nil {
@@ -82,7 +84,40 @@ func (j *Journal) rollExpired() error {
 
 // tooOld says whether the segment is older than retention by age keeps. The caller holds mu.
 func (j *Journal) tooOld(seg *segment) bool {
-	return j.keep.Age > 0 && len(seg.entries) > 0 && seg.lastStamp < j.o.Now().Add(-j.keep.Age).UnixMicro()
+	if j.keep.Age <= 0 || len(seg.entries) == 0 {
+		return false
+	}
+	now := j.o.Now()
+	last := time.UnixMicro(seg.lastStamp)
+	if last.After(now) {
+		last = j.written(seg, now)
+	}
+	return now.Sub(last) > j.keep.Age
+}
+
+// lookAhead looks at all segments that count from when they are first looked at: retention itself stops at the first that stays.
+func (j *Journal) lookAhead() {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	now := j.o.Now()
+	for _, seg := range j.index.segs {
+		if j.keep.Age > 0 && time.UnixMicro(seg.lastStamp).After(now) {
+			j.written(seg, now)
+		}
+	}
+}
+
+// written is when a segment was written whose stamps lie in the future, as those of a leader whose clock was ahead, and all
+// that follow them: its file knows. If that is of the same clock, the segment counts from when it was first looked at.
+func (j *Journal) written(seg *segment, now time.Time) time.Time {
+	if info, err := j.fsys.Stat(seg.path); err == nil && !info.ModTime().IsZero() && !info.ModTime().After(now) {
+		return info.ModTime()
+	}
+	if at := seg.seen.Load(); at != nil && !at.After(now) {
+		return *at
+	}
+	seg.seen.Store(&now)
+	return now
 }
 
 // held says whether a registered reader still needs the segment. The caller holds mu.

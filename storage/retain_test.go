@@ -121,6 +121,47 @@ func TestRetentionGoesByTheTimeOfTheAppend(t *testing.T) {
 	}
 }
 
+// A leader's clock was ahead by a year: its stamps, and all behind them, say nothing of their age for as long.
+func TestClockThatWasAheadDoesNotEndRetention(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	o := storage.Options{SegmentBytes: small, Now: c.Now, Retention: storage.Retention{Age: time.Hour}}
+	l := openLog(t, t.TempDir(), o)
+	c.now = c.now.Add(365 * 24 * time.Hour)
+	l.put(0, plain("ahead", 1))
+	c.now = c.now.Add(-365 * 24 * time.Hour)
+	for range 100 {
+		l.put(0, plain("again right", 1))
+	}
+	written := l.Size()
+	for range 2 { // the files here are of a later time than the clock: the first look counts
+		if n, err := l.Retain(); n != 0 || err != nil || l.Size() != written {
+			t.Fatalf("removed %d segments before their time, %v", n, err)
+		}
+		c.now = c.now.Add(59 * time.Minute)
+	}
+	if _, err := l.Retain(); err != nil || l.Size() != 0 {
+		t.Fatalf("%d bytes are left of records two hours old, %v", l.Size(), err)
+	}
+
+	for range 100 {
+		l.put(0, plain("younger", 1))
+	}
+	dir := l.crash()
+	for _, name := range files(t, dir, ".seg") {
+		must(t, os.Chtimes(filepath.Join(dir, name), c.now, c.now))
+	}
+	l = openLog(t, dir, o)
+	c.now = c.now.Add(59 * time.Minute)
+	if n, err := l.Retain(); n != 0 || err != nil {
+		t.Fatalf("after a restart: removed %d segments before their time, %v", n, err)
+	}
+	c.now = c.now.Add(2 * time.Minute)
+	if n, err := l.Retain(); n == 0 || err != nil || len(files(t, dir, ".seg")) != 1 {
+		t.Fatalf("after a restart: removed %d segments whose files are an hour old, %v; want all but the one that is written to", n, err)
+	}
+}
+
 func TestHoldsWinOverRetention(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), storage.Options{SegmentBytes: small, Retention: storage.Retention{Bytes: 1}})

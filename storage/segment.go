@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/daybook-data/daybook/internal/vfs"
 )
@@ -37,6 +38,8 @@ type segment struct {
 	tagTable atomic.Pointer[tagTable] // a sealed segment's tag index, if it is in memory
 	indexMu  sync.Mutex               // held while these two are made; guards tagged
 	tagged   bool                     // there is a tag index file
+
+	seen atomic.Pointer[time.Time] // when retention first looked at it and could not tell its age
 
 	viewMu sync.Mutex // guards view
 	view   *view      // the file in memory, if it was read
