@@ -6,4 +6,23 @@
 // node with [Observe] is in no group: it pulls copies.
 //
 // The package knows storage and raft, and nothing of pipelines.
+//
+// # What is where
+//
+//   - Records: [Partition] is what clients use (partition_*.go). Behind it are liveStream and journalHandle, which open a journal
+//     at its first use; lookup.go answers questions by key, node_fresh.go makes strong reads away from the leader.
+//   - The metadata: proposer puts commands into its log (propose.go), node_forward.go carries them to whoever leads it,
+//     node_coordinator.go says whether that is this node, node_meta.go opens it, also where it was damaged. What commands are
+//     for: node_streams.go, node_offsets.go, node_transactions.go, node_markers.go, node_access.go, producer_ids.go.
+//   - Being one of several: node_network.go and node_calls.go (the calls between nodes), node_join.go, node_greet.go,
+//     node_certificate.go, node_reach.go, node_removed.go.
+//   - Where journals lie: node_place.go decides for new streams, node_moves.go and node_refill.go for those there are. The leader
+//     of a group reconciles its members with that (node_reconcile.go), the nodes their copies (node_replicas.go), and the leader
+//     of the metadata the cluster (node_controller.go).
+//   - Who leads: node_leads.go and node_tell.go (what nodes tell each other), node_first.go and node_preferred.go (the first of a
+//     journal's nodes leads it), node_admin.go (by hand).
+//   - Looking after the disk: node_housekeeping.go (retention, deleted streams), node_disk.go and node_watch.go (full, slow),
+//     node_scrub.go, node_mend.go and node_copies.go (damage), node_dirs.go.
+//   - Saying how it is: node_status.go gathers every node's node_report.go; node_ready.go, node_figures.go.
+//   - Observers: observe.go and observer_*.go pull copies, observed.go is the side that is pulled from.
 package cluster

@@ -68,8 +68,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Node owns the data directory of one node: its metadata group and the journals
-// of all streams. It needs no network. It is safe for concurrent use.
+// Node owns the data directory of one node: its copy of the metadata and its copies of journals. Without Options.Network it
+// is a cluster of one. It is safe for concurrent use.
 type Node struct {
 	opts        Options
 	dir         datadir.Dir
@@ -80,7 +80,7 @@ type Node struct {
 	proposer    *proposer
 	producerIDs producerIDs
 	cache       *storage.Cache
-	strays      []string
+	strays      []string // folders on disk of streams that the metadata does not know
 	disk        *disk
 	answering   chan struct{} // closed when calls of other nodes may be answered: all above is set
 
