@@ -6,6 +6,14 @@
 // and may change without a word to the groups. Requests name the member they are for by its raft id too: a node may have
 // one copy after the other, and none answers for another.
 //
+// # What is where
+//
+//   - Nodes: transport.go, peer.go (one other node), handshake.go, session.go (this node asks), served.go (this node is asked),
+//     outbox.go (what waits to be written), moved.go, doubles.go and generation.go (who is refused or found elsewhere).
+//   - Groups: group.go is raft's Transport; send.go, pipeline.go, snapshot.go, heartbeat.go and elections.go send its requests,
+//     inbound.go, settled.go and clock.go take them in; commits.go tells followers what is committed, rest.go ends pipelines.
+//   - Beside raft: call.go (questions between nodes), stranger.go (of who is no node yet), observe.go, failover.go.
+//
 // # On the wire
 //
 // A session is two connections that the sender of requests opens: one for control (heartbeats, votes), one for bulk
@@ -15,8 +23,7 @@
 //	0 length of the body u32 · 4 kind u8 · 5 flags u8 · 6 zero u16 · 8 sequence number of the request u64 · 16 body
 //
 // The first frame is a hello with the cluster's id, the node's and the newest version that it speaks; who is of another cluster
-// is refused. The welcome says which version both speak.
-// wire.go draws the bodies. No frame is larger than about 1 MiB. A larger request, which a single large entry makes, is
+// is refused. The welcome says which version both speak. wire.go draws the bodies. No frame is larger than about 1 MiB. A larger request, which a single large entry makes, is
 // sent in several frames, between which those of other groups go out; requests of one group stay in order.
 //
 // Entries travel as the leader's journal has them on disk: written from its pages, received into memory that is used
