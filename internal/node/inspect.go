@@ -203,22 +203,9 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 	if _, err := os.Stat(o.Dir); err != nil {
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
-	meta, err := peekMeta(o.Dir)
+	stream, err := o.stream()
 	if err != nil {
 		return err
-	}
-	if meta == nil {
-		return fmt.Errorf("%w: %s is no data folder: there is no metadata in it that knows streams", ErrEnvironment, o.Dir)
-	}
-	stream, ok := meta.Stream(o.Stream)
-	if id, err := metadata.ParseStreamID(o.Stream); !ok && err == nil {
-		stream, ok = meta.StreamByID(id)
-	}
-	switch {
-	case !ok:
-		return fmt.Errorf("%w: no stream %q in %s", ErrConfig, o.Stream, o.Dir)
-	case o.Partition < 0 || o.Partition >= stream.Partitions:
-		return fmt.Errorf("%w: stream %s has partitions 0 to %d", ErrConfig, stream.Name, stream.Partitions-1)
 	}
 	p, err := storage.OpenPeek(vfs.OS{}, datadir.JournalDirs(o.Dir, stream)[o.Partition%stream.Journals])
 	if errors.Is(err, fs.ErrNotExist) {
@@ -251,6 +238,28 @@ func ReadJournal(ctx context.Context, o ReadJournalOptions) error {
 		return nil
 	}
 	return err
+}
+
+// stream finds the stream in the folder's metadata, by its name or id.
+func (o ReadJournalOptions) stream() (*metadata.Stream, error) {
+	meta, err := peekMeta(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if meta == nil {
+		return nil, fmt.Errorf("%w: %s is no data folder: there is no metadata in it that knows streams", ErrEnvironment, o.Dir)
+	}
+	stream, ok := meta.Stream(o.Stream)
+	if id, err := metadata.ParseStreamID(o.Stream); !ok && err == nil {
+		stream, ok = meta.StreamByID(id)
+	}
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: no stream %q in %s", ErrConfig, o.Stream, o.Dir)
+	case o.Partition < 0 || o.Partition >= stream.Partitions:
+		return nil, fmt.Errorf("%w: stream %s has partitions 0 to %d", ErrConfig, stream.Name, stream.Partitions-1)
+	}
+	return stream, nil
 }
 
 // printStored prints a record as a line of JSON, with all its headers.
