@@ -15,15 +15,15 @@ import (
 
 // The kinds of calls between nodes. They keep their numbers.
 const (
-	callApply   uint8 = 1  // a metadata entry, to who leads the metadata; answered with an applyAnswer
+	callApply   uint8 = 1  // a metadata entry, to the metadata's leader; answered with an applyAnswer
 	callSync    uint8 = 2  // answered with the entry up to which everything that was acknowledged is applied
-	callMarker  uint8 = 3  // a markerCall, to who leads the journal
+	callMarker  uint8 = 3  // a markerCall, to the journal's leader
 	callLeads   uint8 = 4  // a leadsCall: what the caller leads
 	callStalled uint8 = 5  // the caller's disk does not answer: take over what it leads
-	callJournal uint8 = 6  // a transferCall, to who leads the journal
+	callJournal uint8 = 6  // a transferCall, to the journal's leader
 	callReport  uint8 = 7  // a reportCall; answered with a NodeReport
 	callCopy    uint8 = 8  // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
-	callFresh   uint8 = 9  // a journalKey, to who leads the journal; answered with a freshAnswer
+	callFresh   uint8 = 9  // a journalKey, to the journal's leader; answered with a freshAnswer
 	callWhere   uint8 = 10 // answered with a whereAnswer
 )
 

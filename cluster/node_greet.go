@@ -106,7 +106,7 @@ func (n *Node) isAlone() bool {
 const doubleTimes = 3
 
 // lookForDoubles ends this process if it is a copy of a node that runs elsewhere: it never was let in, and others go on
-// hearing of that one. Who was let in before does not know which of both is the copy, and goes on trying.
+// hearing of that one. A node that was let in before does not know which of both is the copy, and goes on trying.
 func (n *Node) lookForDoubles(peers map[string]transport.PeerStats) {
 	var why error
 	for _, p := range peers {

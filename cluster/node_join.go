@@ -110,7 +110,7 @@ func (n *Node) begin() error {
 }
 
 // askToJoin asks the given nodes for an id, all at the same time, until one of them gives it: they may be joining too, and
-// say nothing until somebody has let them in. Who is let in by several gets the same id of each, by the token.
+// say nothing until somebody has let them in. A node that is let in by several gets the same id from each, by its token.
 func (n *Node) askToJoin() error {
 	net := n.opts.Network
 	others := slices.DeleteFunc(slices.Clone(net.Join), func(address string) bool { return address == net.address() })

@@ -48,7 +48,7 @@ func (n *Node) lacking() bool {
 }
 
 // lacks says whether a journal is to have more copies, and there are nodes for them. One on a node that is being emptied is
-// for who empties it.
+// for whoever empties it.
 func (n *Node) lacks(s *metadata.Stream, journal int32) bool {
 	placed := s.ReplicasOf(journal)
 	if len(placed) >= s.WantedOf(journal) {

@@ -13,7 +13,7 @@ type seen struct {
 	records int64  // the same in records
 	// asOf is when that was all that there is, as the surest of them says.
 	asOf time.Time
-	lag  time.Duration // of who knows the most
+	lag  time.Duration // by the upstream that knows the most
 }
 
 // add takes in what one says, who was asked at round.

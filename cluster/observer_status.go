@@ -53,7 +53,7 @@ func (n *Node) Observer() (s ObserverStatus, ok bool) {
 	return n.observer.status(time.Now()), true
 }
 
-// ObserverReady says why an observer should not be read from by who wants what is new: it is not connected, it has not yet
+// ObserverReady says why an observer should not be read from by a client that wants what is new: it is not connected, it has not yet
 // got all that there was when it started, or a copy goes no further. It is nil for other nodes.
 func (n *Node) ObserverReady() error {
 	s, ok := n.Observer()

@@ -18,7 +18,7 @@ const maxFile = 8 << 20
 // where the file could be read but is not right.
 func Load(path string, root Section) error { return load(path, root, nil) }
 
-// LoadForSecretsOf is Load for who only wants to look: of secrets it asks only for the
+// LoadForSecretsOf is Load for commands that only look: of secrets it asks only for the
 // values of those in the named section of the file, so that the environment and the files
 // of the one who runs the pipeline are not needed for the others. Each of those that is
 // given is set, to an empty text.

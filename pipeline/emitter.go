@@ -34,7 +34,7 @@ type emitter struct {
 
 	// turn holds a token while records are emitted or a transaction ends, which may take
 	// for as long as the journal is silent: take it by take, which ctx ends.
-	// parts and runs are used by who has it.
+	// parts and runs are used by the goroutine that has it.
 	turn  chan struct{}
 	parts *partitioner
 	runs  runs

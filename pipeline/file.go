@@ -36,7 +36,7 @@ func LoadFile(path string, kinds Kinds) (*File, error) {
 	return f, nil
 }
 
-// LookAtFile is LoadFile for who reads the journal but runs nothing: of secrets only those
+// LookAtFile is LoadFile for commands that read the journal but run nothing: of secrets only those
 // of the journal are asked for.
 func LookAtFile(path string, kinds Kinds) (*File, error) {
 	f := NewFile(kinds)

@@ -180,7 +180,7 @@ func (j *Journal) stamper(stream string) *stamper {
 }
 
 // kafkaLog passes on what the Kafka client has to say, one level down: it warns of
-// what it will retry by itself. The last error is kept for who finds that nothing moves.
+// what it will retry by itself. The last error is kept for the operator who finds that nothing moves.
 type kafkaLog struct {
 	log  *slog.Logger
 	last *lastError

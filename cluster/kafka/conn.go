@@ -184,7 +184,7 @@ func (c *conn) readRequest(ctx context.Context, in *inbox) (*request, error) {
 	return r, nil
 }
 
-// readBody reads the rest of a frame. Who begins a request must end it: it holds
+// readBody reads the rest of a frame. A client that begins a request must end it: it holds
 // memory that others wait for.
 func (c *conn) readBody(in *inbox, p []byte) error {
 	if in.has(len(p)) {
@@ -209,7 +209,7 @@ func (c *conn) readBody(in *inbox, p []byte) error {
 }
 
 // paceChecks is how often within the StallTimeout it is looked at whether a request
-// would be whole by its end. Who is too slow for that is not waited for while others
+// would be whole by its end. A client too slow for that is not waited for while others
 // wait for the memory that it holds.
 const paceChecks = 60
 

@@ -33,7 +33,7 @@ func (s *Server) coordinate() (epoch uint64, err error) {
 }
 
 // followCoordinator lets go of what belongs to another epoch as soon as there is one:
-// members that wait for an answer get it, and look for who coordinates now.
+// members that wait for an answer get it, and look for the node that coordinates now.
 func (s *Server) followCoordinator(ctx context.Context) {
 	for {
 		changed := s.node.CoordinatorChanged()

@@ -19,7 +19,7 @@ var errCredentials = errors.New("user or password is wrong")
 type exchange interface {
 	// step answers a token; done says that the client has proved who it is.
 	step(ctx context.Context, token []byte) (answer []byte, done bool, err error)
-	// user is the name of who has logged in.
+	// user is the name that the client has logged in with.
 	user() string
 	// until is when that ends by itself; zero where it does not.
 	until() time.Time

@@ -3,6 +3,6 @@
 //
 // A [State] changes only by [Command]s that come out of the log of the metadata's raft group, an entry with several at a
 // time, so that every node, and every later start, has the same one. What differs from node to node (time, random ids) is
-// decided by who proposes a command and stands in it: a State reads no clock and no disk. Proposing, forwarding and placing
+// decided by the node that proposes a command and stands in it: a State reads no clock and no disk. Proposing, forwarding and placing
 // are the cluster's.
 package metadata

@@ -18,7 +18,7 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// Description is what streams there are, for who understands it.
+// Description is what streams there are, for the caller to decode.
 type Description struct {
 	// Applied rises with every change: what has a lower one is older.
 	Applied uint64

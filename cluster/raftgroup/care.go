@@ -14,7 +14,7 @@ import (
 
 // ErrDiverged ends a group's member whose log differs from that of most others where both are committed. It serves nobody
 // any more, and its files stay as they are.
-var ErrDiverged = errors.New("this copy of the journal is not the same as most others: it serves nobody any more; keep its directory for who looks for the reason, then move it away, and a new copy takes its place")
+var ErrDiverged = errors.New("this copy of the journal is not the same as most others: it serves nobody any more; keep its directory to look for the reason, then move it away, and a new copy takes its place")
 
 // CareFigures count what was found and done, over all journals that share them.
 type CareFigures struct {
@@ -167,7 +167,7 @@ func (g *Group) tellLeader(ctx context.Context, entries []uint64) {
 	}
 }
 
-// mend replaces a damaged stretch by the bytes of another copy. Who leads hands over first.
+// mend replaces a damaged stretch by the bytes of another copy. A leader hands over first.
 func (g *Group) mend(ctx context.Context, d *storage.DamageError) {
 	if g.care.fresh(d.Position) {
 		g.care.figures.Damaged.Add(1)

@@ -21,7 +21,7 @@ type member struct {
 	raft    *raft.Raft
 	store   *store
 	alone   *aloneTransport           // nil with other members
-	started atomic.Pointer[raft.Raft] // raft, for who may ask before it is there
+	started atomic.Pointer[raft.Raft] // raft, for goroutines that may ask before it is there
 	began   time.Time
 
 	onRefused func([]*raft.Log) // for store; nil: nobody asks

@@ -10,7 +10,7 @@
 // keeps a random part of what was not synced, sector by sector), orderly restarts, partitions of all shapes, frozen
 // machines, disks that hang, fail, or are full, bits that flip in sealed segments, on several machines at different places,
 // and in the command log of one, segments that are cut short or gone, a disk that says "synced" and forgets it with its power,
-// leads handed over, leads that are taken by who is slow to write its first entry, snapshots, machines that are exchanged, or
+// leads handed over, leads that are taken by a member that is slow to write its first entry, snapshots, machines that are exchanged, or
 // several of these at once. Then all heals, and what is damaged is mended.
 //
 // Meanwhile clients append, idempotently or not, propose commands, and read from every member. What they were told must

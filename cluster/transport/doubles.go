@@ -11,7 +11,7 @@ import (
 // other one is refused as long as anything is heard of the first, on the connections that it opened or on those that this
 // node opened to it.
 
-// doubled is the objection to who comes as another process than the one that is connected as the same node.
+// doubled is the objection to a node that comes as another process than the one that is connected as the same node.
 func (t *Transport) doubled(h hello) objection {
 	lane := h.lane
 	if lane == laneStranger {

@@ -63,7 +63,7 @@ func (t *Transport) orphans(node string) (all []orphan) {
 	return all
 }
 
-// standFirst has those stand that nobody comes before, or that had to refuse their vote to who did, as that has less; it
+// standFirst has those stand that nobody comes before, or that had to refuse their vote to the one that does, as that has less; it
 // returns the others.
 func standFirst(orphans []orphan, since moment) []orphan {
 	return slices.DeleteFunc(orphans, func(o orphan) bool {
@@ -76,7 +76,7 @@ func standFirst(orphans []orphan, since moment) []orphan {
 }
 
 // rank is how many living voters, but for the dead leader, come before this one; votes is false if this member is no voter
-// or does not know. Who comes first differs from group to group, so that the survivors share the work, and the leads.
+// or does not know. Which one comes first differs from group to group, so that the survivors share the work, and the leads.
 func (g *Group) rank(dead string) (rank int, votes bool) {
 	b := g.bound.Load()
 	if b == nil {

@@ -91,7 +91,7 @@ func (t *Transport) Group(id GroupID) (*Group, error) {
 
 // Bind says which journal the group has, which member of it this one is, and who the members are as far as it knows,
 // which must not wait for raft. A member that is not among them, as it has just been created to take the place of
-// another or is not yet added, is not asked to vote: a vote of who has lost the log is worth nothing.
+// another or is not yet added, is not asked to vote: a vote of one that has lost its log is worth nothing.
 func (g *Group) Bind(journal Journal, self raft.ServerID, servers func() []raft.Server) {
 	g.bound.Store(&binding{journal, self, servers})
 	g.t.mu.Lock()

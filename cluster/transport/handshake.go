@@ -16,13 +16,13 @@ const (
 	laneControl = iota
 	laneBulk
 	lanes
-	// laneStranger is that of one question by who does not know the cluster yet; see [Ask].
+	// laneStranger is that of one question by a node that does not know the cluster yet; see [Ask].
 	laneStranger = 0xff
-	// laneObserver is the connection of who pulls copies; see [Observe].
+	// laneObserver is the connection of an observer that pulls copies; see [Observe].
 	laneObserver = 0xfe
 )
 
-// askedBuffer and answerBuffer are how much of small frames is read at once, by who is asked and who is answered; large ones
+// askedBuffer and answerBuffer are how much of small frames is read at once, on the asked and on the asking side; large ones
 // go past it.
 const askedBuffer, answerBuffer = 64 << 10, 16 << 10
 
@@ -205,7 +205,7 @@ func stateOf(conn net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// receive takes the hello of who opened a connection, and answers it.
+// receive takes the hello of the node that opened a connection, and answers it.
 func (t *Transport) receive(ctx context.Context, conn net.Conn) (net.Conn, *bufio.Reader, hello, error) {
 	if err := conn.SetDeadline(time.Now().Add(t.o.Timeout)); err != nil {
 		return conn, nil, hello{}, err

@@ -121,7 +121,7 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
 // errPipelineClosed is what an append to a closed pipeline gets.
 var errPipelineClosed = errors.New("pipeline is closed")
 
-// Close implements raft.AppendPipeline. What is on its way goes on, unseen. Who still takes answers gets a last one that
+// Close implements raft.AppendPipeline. What is on its way goes on, unseen. A reader of answers gets a last one that
 // ends it: raft waits for that goroutine when it shuts down, and has nothing else to end it with if the one that sends was
 // ended because the log cannot be read.
 func (p *pipeline) Close() error {

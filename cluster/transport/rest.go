@@ -23,7 +23,7 @@ type rest struct {
 	waiting  atomic.Int32 // requests without entries that raft waits for
 }
 
-// Appends says that entries are about to be appended to the log of the group's member. Who says so once has to say it each
+// Appends says that entries are about to be appended to the log of the group's member. A member that says so once has to say it each
 // time. It does not wait.
 func (g *Group) Appends() {
 	g.rest.appended.Store(g.t.now())

@@ -227,7 +227,7 @@ func (st *stream) poke() {
 	}
 }
 
-// fail ends the stream for who reads it.
+// fail ends the stream for its reader.
 func (st *stream) fail(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

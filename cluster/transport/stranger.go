@@ -76,7 +76,7 @@ func (t *Transport) serveStrangers(conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// serveStranger answers one request of who does not know the cluster yet.
+// serveStranger answers one request of a node that does not know the cluster yet.
 func (t *Transport) serveStranger(conn net.Conn, r *bufio.Reader) error {
 	if err := conn.SetDeadline(time.Now().Add(t.o.Timeout)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func answering[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc
 	}
 }
 
-// wronglyAsked says whether an error is the fault of who asked.
+// wronglyAsked says whether an error is the fault of the one who asked.
 func wronglyAsked(err error) bool {
 	for _, wrong := range []error{ErrConfig, errAskNode, metadata.ErrUnknownStream, metadata.ErrUnknownPartition, metadata.ErrUnknownMember, metadata.ErrInvalidReplication} {
 		if errors.Is(err, wrong) {

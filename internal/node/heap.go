@@ -30,7 +30,7 @@ const (
 // by itself the collector would run several times a second under load, for some milliseconds on both of two processors, and
 // that was the p99 of small appends. So a floor is put in while there is work: the heap grows by up to heapFloor more
 // between collections, and a large heap is collected as ever. Where there is none, what this had filled is given back, and
-// is collected at a fifth of what is live again. Who sets GOGC gets that instead.
+// is collected at a fifth of what is live again. GOGC, if set, holds instead.
 //
 // While hundreds of journals are opened, or closed, which shows in the number of goroutines, there is no floor: what stays would lie
 // scattered among 32 MiB of what does not, and no page in between could be given back, ever. (300 journals: 12 MB live, in

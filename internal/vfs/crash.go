@@ -40,7 +40,7 @@ func (m *Mem) Doubts() []Doubt {
 	return m.doubts()
 }
 
-// doubts is Doubts for who holds mu.
+// doubts is Doubts. The caller holds mu.
 func (m *Mem) doubts() []Doubt {
 	var all []Doubt
 	for n, name := range m.nodes() {
@@ -100,7 +100,7 @@ func (m *Mem) Crash(kept []Doubt) *Mem {
 	return m.crash(kept)
 }
 
-// crash is Crash for who holds mu.
+// crash is Crash. The caller holds mu.
 func (m *Mem) crash(kept []Doubt) *Mem {
 	clone := NewMem()
 	maps.Copy(clone.dirs, m.dirs)

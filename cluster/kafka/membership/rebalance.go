@@ -69,7 +69,7 @@ func (g *Group) maybeComplete() {
 	g.complete()
 }
 
-// complete ends the rebalance with those who have joined. Who has not is out,
+// complete ends the rebalance with those who have joined. The others are out,
 // unless it is static: such a member keeps its place until its session ends.
 func (g *Group) complete() {
 	g.stopDeadline()

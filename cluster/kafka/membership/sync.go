@@ -64,7 +64,7 @@ func (g *Group) sync(s Sync, answer chan Synced) *Synced {
 	return nil
 }
 
-// assign gives everyone what the leader decided. Who is not named gets nothing.
+// assign gives everyone what the leader decided. A member that is not named gets nothing.
 func (g *Group) assign(assignments map[string][]byte) {
 	g.stopDeadline()
 	g.state = Stable
