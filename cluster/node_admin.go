@@ -60,7 +60,7 @@ func (n *Node) transfer(c transferCall) error {
 	}
 	r, ok := metadata.FindReplica(s.ReplicasOf(c.Journal), c.To)
 	if !ok || !g.Near(r.ID()) {
-		return fmt.Errorf("%w: node %d has not all of the journal", metadata.ErrUnknownMember, c.To)
+		return fmt.Errorf("node %d has not all of the journal yet", c.To)
 	}
 	return g.HandTo(r.ID(), r.Address())
 }
