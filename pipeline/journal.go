@@ -10,13 +10,16 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/daybook-data/daybook/internal/keepalive"
 )
 
 // JournalOptions say how a journal is reached.
 type JournalOptions struct {
 	// Seeds are the addresses of brokers, host:port.
 	Seeds []string
-	// Dialer makes the connections; nil is TCP. An embedded journal hands out pipes.
+	// Dialer makes the connections; nil is TCP, with or without TLS,
+	// and connections to a broker that is silent are closed. An embedded journal hands out pipes.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 	// TLS and SASL are how the brokers are reached; nil for neither.
 	TLS  *JournalTLS
@@ -39,6 +42,8 @@ type Journal struct {
 	options JournalOptions
 	log     *slog.Logger
 
+	dial keepalive.Dial
+
 	// client serves what has no state of its own: metadata, offsets, and appends to
 	// Daybook's own streams (see append).
 	client  *kgo.Client
@@ -59,6 +64,14 @@ func OpenJournal(o JournalOptions) (*Journal, error) {
 		o.Retain.Time = 7 * 24 * time.Hour
 	}
 	j := &Journal{options: o, log: o.Log, ensured: map[string]bool{}, stampers: map[string]*stamper{}}
+	if j.dial = o.Dialer; j.dial == nil {
+		if o.TLS != nil {
+			if _, err := o.TLS.config(); err != nil {
+				return nil, fmt.Errorf("setting up clients of the journal: %w", err)
+			}
+		}
+		j.dial = keepalive.New(j.options.dial, o.Log).DialContext
+	}
 	client, err := j.newClient(producerOptions(o)...)
 	if err != nil {
 		return nil, err
@@ -83,6 +96,7 @@ func (j *Journal) Ping(ctx context.Context) error {
 func (j *Journal) newClient(more ...kgo.Opt) (*kgo.Client, error) {
 	o := []kgo.Opt{
 		kgo.SeedBrokers(j.options.Seeds...),
+		kgo.Dialer(j.dial),
 		kgo.ClientID("daybook"),
 		kgo.WithLogger(kafkaLog{j.log, &j.trouble}),
 		kgo.MetadataMinAge(100 * time.Millisecond),
@@ -90,13 +104,8 @@ func (j *Journal) newClient(more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RetryBackoffFn(retryBackoff),
 		kgo.DisableClientMetrics(),
 	}
-	secure, err := j.options.security()
-	if err != nil {
-		return nil, fmt.Errorf("setting up a client of the journal: %w", err)
-	}
-	o = append(o, secure...)
-	if j.options.Dialer != nil {
-		o = append(o, kgo.Dialer(j.options.Dialer))
+	if j.options.SASL != nil {
+		o = append(o, kgo.SASL(j.options.SASL.mechanism()))
 	}
 	client, err := kgo.NewClient(append(o, more...)...)
 	if err != nil {

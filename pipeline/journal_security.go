@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
+	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
@@ -13,6 +15,9 @@ import (
 	"github.com/daybook-data/daybook/configs"
 	"github.com/daybook-data/daybook/internal/certs"
 )
+
+// dialTimeout is the most that a broker's machine takes to take up a connection, handshake included.
+const dialTimeout = 5 * time.Second
 
 // JournalTLS is the section `journal.tls`: connections to the brokers are encrypted,
 // and who answers is checked.
@@ -25,8 +30,8 @@ type JournalTLS struct {
 
 // Fields declares the section.
 func (t *JournalTLS) Fields(d *configs.Fields) {
-	d.String(&t.CA, "ca", "", "File with the certificates that are trusted, PEM; empty trusts the system's.")
-	d.String(&t.Cert, "cert", "", "File with the client's certificate, PEM.")
+	d.String(&t.CA, "ca", "", "File with the certificates that are trusted, PEM; empty trusts the system's. Read again for each connection.")
+	d.String(&t.Cert, "cert", "", "File with the client's certificate, PEM. Read again for each connection.")
 	d.String(&t.Key, "key", "", "File with the key of the client's certificate, PEM.")
 	d.String(&t.ServerName, "server_name", "", "Name that the brokers' certificates must carry, where it is not the host of their addresses.")
 }
@@ -116,18 +121,16 @@ func (s *JournalSASL) mechanism() sasl.Mechanism {
 	return scram.Auth{User: s.User, Pass: s.Password.Reveal()}.AsSha512Mechanism()
 }
 
-// security returns the options of a client that encrypts and logs in as o says.
-func (o *JournalOptions) security() ([]kgo.Opt, error) {
-	var opts []kgo.Opt
-	if o.TLS != nil {
-		c, err := o.TLS.config()
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, kgo.DialTLSConfig(c))
+// dial opens a connection to a broker as o says. Files of certificates are read for each, so that new ones count from the
+// next connection on.
+func (o *JournalOptions) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if o.TLS == nil {
+		return dialer.DialContext(ctx, network, address)
 	}
-	if o.SASL != nil {
-		opts = append(opts, kgo.SASL(o.SASL.mechanism()))
+	c, err := o.TLS.config()
+	if err != nil {
+		return nil, err
 	}
-	return opts, nil
+	return (&tls.Dialer{NetDialer: &dialer, Config: c}).DialContext(ctx, network, address)
 }

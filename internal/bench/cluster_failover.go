@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/daybook-data/daybook/internal/keepalive"
 	"github.com/daybook-data/daybook/internal/load"
 )
 
@@ -122,8 +125,9 @@ type writing struct {
 const writeEvery = 300 * time.Millisecond
 
 func startWriting(b *bed, streams []string) (*writing, error) {
-	c, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
-		kgo.MetadataMinAge(50*time.Millisecond), kgo.MaxBufferedRecords(1<<20))
+	dialer := keepalive.New(new(net.Dialer).DialContext, slog.New(slog.DiscardHandler)) // as Daybook's workers
+	c, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.Dialer(dialer.DialContext), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0), kgo.MetadataMinAge(50*time.Millisecond), kgo.MaxBufferedRecords(1<<20))
 	if err != nil {
 		return nil, err
 	}
