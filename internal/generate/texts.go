@@ -44,7 +44,7 @@ pipeline's file is, and in the same words ([config.md](config.md) explains the k
     authorization:
       super_users: [admin]
 
-Who logs in is ` + "`User:NAME`" + ` to ACLs; who comes with a certificate and does not log in is ` + "`User:SUBJECT`" + `; everybody
+A client that logs in is ` + "`User:NAME`" + ` to ACLs; one that has a certificate and does not log in is ` + "`User:SUBJECT`" + `; everybody
 else is ` + "`User:ANONYMOUS`" + `. ACLs and further users are kept in the journal's metadata by the admin tools of any Kafka client
 (kafka-acls.sh, kafka-configs.sh --alter --add-config 'SCRAM-SHA-512=[password=...]'). Whoever can open the socket in
 ` + "`data`" + ` is the operator, of whom no ACL is asked: it is the folder owner's alone.

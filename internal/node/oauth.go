@@ -21,7 +21,7 @@ type ListenerOAuth struct {
 // Fields declares the section.
 func (o *ListenerOAuth) Fields(d *configs.Fields) {
 	d.String(&o.Algorithm, "algorithm", "RS256", "How tokens must be signed, whatever they say of themselves.", configs.Enum(tokens.Algorithms()...))
-	d.String(&o.Keys, "keys", "", "Public keys of who issues the tokens: a file with a JWKS, or with one key or certificate in PEM form, read again when it changes; or the https address of a JWKS, fetched again every 10 minutes and when a token names a new key.")
+	d.String(&o.Keys, "keys", "", "Public keys of the issuer of the tokens: a file with a JWKS, or with one key or certificate in PEM form, read again when it changes; or the https address of a JWKS, fetched again every 10 minutes and when a token names a new key.")
 	d.Secret(&o.Secret, "secret", "What the HS algorithms sign with in place of keys, 32 bytes or more.")
 	d.String(&o.Issuer, "issuer", "", "What a token must name as its issuer (iss).")
 	d.String(&o.Audience, "audience", "", "What a token must name among its audience (aud).")
