@@ -45,6 +45,8 @@ type StreamInfo struct {
 	// oldest and newest are how far a timestamp may lie before and after its append for
 	// the journal to take the record, and to keep it as long as others; 0 is any.
 	oldest, newest time.Duration
+	// led says that all of its partitions have a leader.
+	led bool
 	// byAppend says that retention goes by when a record was appended, whatever its
 	// timestamp: the journal is a Daybook.
 	byAppend bool
@@ -64,7 +66,10 @@ func (j *Journal) Stream(ctx context.Context, name string) (StreamInfo, error) {
 	if t.Err != nil {
 		return StreamInfo{}, fmt.Errorf("asking for stream %s: %w", name, t.Err)
 	}
-	info := StreamInfo{Name: name, ID: t.ID.String(), Partitions: len(t.Partitions), MaxMessage: defaultMaxMessage}
+	info := StreamInfo{Name: name, ID: t.ID.String(), Partitions: len(t.Partitions), MaxMessage: defaultMaxMessage, led: true}
+	for _, p := range t.Partitions {
+		info.led = info.led && p.Err == nil
+	}
 	j.describe(ctx, &info)
 	return info, nil
 }

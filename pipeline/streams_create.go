@@ -87,7 +87,7 @@ func (j *Journal) ensureOwn(ctx context.Context, stream string, keep time.Durati
 }
 
 func (j *Journal) ensure(ctx context.Context, n NewStream, retain RetainConfig, mode string) (StreamInfo, error) {
-	info, err := j.Stream(ctx, n.Name)
+	info, err := j.awaitLeaders(ctx, n.Name)
 	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return info, err
 	}
@@ -106,8 +106,25 @@ func (j *Journal) ensure(ctx context.Context, n NewStream, retain RetainConfig, 
 	}
 	// A cluster tells its nodes one after the other.
 	for {
-		info, err = j.Stream(ctx, n.Name)
+		info, err = j.awaitLeaders(ctx, n.Name)
 		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return info, err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return info, err
+		}
+	}
+}
+
+// firstElection is how long a stream that was just made may go without leaders before that
+// is a fault like any other.
+const firstElection = 5 * time.Second
+
+// awaitLeaders is Stream for who will use it at once.
+func (j *Journal) awaitLeaders(ctx context.Context, name string) (StreamInfo, error) {
+	for began := time.Now(); ; {
+		info, err := j.Stream(ctx, name)
+		if err != nil || info.led || time.Since(began) > firstElection {
 			return info, err
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
