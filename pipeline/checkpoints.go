@@ -150,26 +150,38 @@ func (j *Journal) saveCursors(ctx context.Context, group string, cursors map[Par
 // loadCursors returns what the group holds of the streams; partitions without an
 // offset are missing.
 func (j *Journal) loadCursors(ctx context.Context, group string, streams ...string) (map[Partition]cursor, error) {
-	fetched, err := j.admin.FetchOffsetsForTopics(ctx, group, streams...)
-	if err == nil {
-		err = fetched.Error()
-	}
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		return map[Partition]cursor{}, nil
-	}
+	held, err := j.groupOffsets(ctx, group, streams...)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the offsets of group %s: %w", group, err)
+		return nil, err
 	}
 	out := map[Partition]cursor{}
-	for _, o := range fetched.Offsets().Sorted() {
-		if o.At < 0 {
-			continue
-		}
+	for p, o := range held {
 		state, err := j.unpackState(ctx, group, o.Metadata)
 		if err != nil {
 			return nil, fmt.Errorf("reading the checkpoint of group %s: %w", group, err)
 		}
-		out[Partition{Stream: o.Topic, Number: o.Partition}] = cursor{offset: o.At, epoch: o.LeaderEpoch, state: state}
+		out[p] = cursor{offset: o.At, epoch: o.LeaderEpoch, state: state}
 	}
+	return out, nil
+}
+
+// groupOffsets returns what the group has committed of the streams, as it is.
+func (j *Journal) groupOffsets(ctx context.Context, group string, streams ...string) (map[Partition]kadm.Offset, error) {
+	fetched, err := j.admin.FetchOffsetsForTopics(ctx, group, streams...)
+	if err == nil {
+		err = fetched.Error()
+	}
+	out := map[Partition]kadm.Offset{}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the offsets of group %s: %w", group, err)
+	}
+	fetched.Offsets().Each(func(o kadm.Offset) {
+		if o.At >= 0 {
+			out[Partition{Stream: o.Topic, Number: o.Partition}] = o
+		}
+	})
 	return out, nil
 }

@@ -23,6 +23,7 @@ type deliver struct {
 	// changed says which streams the file itself fills with changes of databases.
 	changes map[string]bool
 	options WorkerOptions
+	goal    *goal // of a run with an end, once it is known
 	epoch   uint16
 	// asideName is the sink's name in its dead-letter and late streams.
 	asideName string
@@ -132,13 +133,21 @@ func (d *deliver) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.options.Once {
+		if err := d.setGoal(ctx); err != nil {
+			return err
+		}
+		if d.journal.options.Remote {
+			return d.runToGoal(ctx, streams)
+		}
+	}
 	o, err := d.newOwner(streams)
 	if err != nil {
 		return err
 	}
 	defer o.close()
 	for {
-		parts, held, release, err := o.next(ctx)
+		parts, held, release, err := o.next(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -167,7 +176,7 @@ func (d *deliver) awaitStreams(ctx context.Context) (map[string]StreamInfo, erro
 	out := map[string]StreamInfo{}
 	for _, name := range d.entry.Streams {
 		for {
-			info, err := d.journal.Stream(ctx, name)
+			info, err := d.journal.awaitLeaders(ctx, name)
 			if err == nil {
 				out[name] = info
 				break
@@ -190,12 +199,17 @@ func (d *deliver) awaitStreams(ctx context.Context) (map[string]StreamInfo, erro
 func (d *deliver) newOwner(streams map[string]StreamInfo) (owner, error) {
 	group := sinkGroup(d.pipeline, d.entry.Name)
 	if d.journal.options.Remote {
-		whole := d.entry.Order != nil && d.entry.Order.Per != "partition"
-		return newGroupOwner(d.journal, group, d.entry.Streams, whole, func() {
+		return d.join(group, func() {
 			d.condition.standBy(d.log, "partitions: other workers deliver them all")
 		})
 	}
 	return &soleOwner{journal: d.journal, group: group, parts: partitionsOf(streams)}, nil
+}
+
+// join makes this worker one of those that share the sink's partitions.
+func (d *deliver) join(group string, idle func()) (*groupOwner, error) {
+	whole := d.entry.Order != nil && d.entry.Order.Per != "partition"
+	return newGroupOwner(d.journal, group, d.entry.Streams, whole, d.options.Once, idle)
 }
 
 // ordersChanges reports whether the sink's streams hold changes of databases, by what

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -45,12 +46,22 @@ func (g *grants) takeBack() {
 	g.current = nil
 }
 
-// next waits for partitions to work on, and returns a context that ends when they must
-// be given up. release says that the work on them is over.
-func (g *grants) next(ctx context.Context) (parts []Partition, held context.Context, release func(), err error) {
+// errNoGrant says that there was nothing to work on for as long as next was to wait.
+var errNoGrant = errors.New("other workers have all there is")
+
+// next waits for partitions to work on, for at most limit where that is not 0, and returns
+// a context that ends when they must be given up. release says that the work on them is
+// over.
+func (g *grants) next(ctx context.Context, limit time.Duration) (parts []Partition, held context.Context, release func(), err error) {
+	var over <-chan time.Time
+	if limit > 0 {
+		over = time.After(limit)
+	}
 	select {
 	case <-ctx.Done():
 		return nil, nil, nil, ctx.Err()
+	case <-over:
+		return nil, nil, nil, errNoGrant
 	case got := <-g.granted:
 		held, cancel := context.WithCancel(ctx)
 		stop := context.AfterFunc(got.held, cancel)
@@ -66,10 +77,10 @@ const (
 )
 
 // membership are the options of a client that is a member of a group and nothing else:
-// it is told of partitions, and fetches none.
-func membership(group string, streams []string, balancer kgo.GroupBalancer) []kgo.Opt {
+// it is told of partitions, and fetches none. once says that it ends by itself.
+func membership(group string, streams []string, balancer kgo.GroupBalancer, once bool) []kgo.Opt {
 	return []kgo.Opt{
-		kgo.ConsumerGroup(group), kgo.ConsumeTopics(streams...), kgo.DisableAutoCommit(), kgo.Balancers(balancer),
+		kgo.ClientID(peerID(once)), kgo.ConsumerGroup(group), kgo.ConsumeTopics(streams...), kgo.DisableAutoCommit(), kgo.Balancers(balancer),
 		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
 	}
 }

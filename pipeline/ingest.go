@@ -31,6 +31,8 @@ type ingest struct {
 	log      *slog.Logger
 	grace    time.Duration
 	shared   bool // other workers may run the source too
+	once     bool
+	patience time.Duration // with others that end by themselves
 
 	condition condition
 	count     sourceCounters
@@ -65,7 +67,7 @@ func newIngest(j *Journal, pipeline string, entry *SourceEntry, o WorkerOptions)
 	if err != nil {
 		return nil, fmt.Errorf("opening source %s: %w", entry.Name, err)
 	}
-	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log, grace: o.Grace, shared: j.options.Remote && !o.Once}
+	in := &ingest{journal: j, pipeline: pipeline, entry: entry, source: source, log: log, grace: o.Grace, shared: j.options.Remote, once: o.Once, patience: o.Patience}
 	in.condition.set(StateStarting, nil)
 	return in, nil
 }

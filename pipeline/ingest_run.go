@@ -13,37 +13,20 @@ import (
 const fencedWithin = 5 * time.Minute
 
 // run runs the source until ctx ends, it is done or someone must act. Where other workers
-// may run it too it waits for its turn, and again when another has taken it over.
+// may run it too it waits for its turn.
 func (in *ingest) run(ctx context.Context) error {
-	if !in.shared {
+	receives := in.once && in.receives()
+	if !in.shared && !receives {
 		return in.lives(ctx)
 	}
 	if err := in.ensureStream(ctx); err != nil {
 		return err
 	}
-	t, err := takeTurn(in.journal, sourceGroup(in.pipeline, in.entry.Name)+".turn", in.entry.Stream, func() {
-		in.condition.standBy(in.log, "its turn: another worker runs this source")
-	})
-	if err != nil {
-		return err
+	if receives {
+		in.condition.set(StateDone, nil)
+		return nil
 	}
-	defer t.close()
-	for {
-		held, release, err := t.next(ctx)
-		if err != nil {
-			in.condition.set(StateEnded, nil)
-			return err
-		}
-		in.condition.set(StateStarting, nil)
-		err = in.lives(held)
-		lost := held.Err() != nil && ctx.Err() == nil
-		release()
-		if !lost {
-			return err
-		}
-		in.log.Info("another worker runs the source from now on")
-		in.condition.wait(StateStandby, "its turn: another worker runs this source")
-	}
+	return in.runShared(ctx)
 }
 
 // ensureStream makes the stream that the workers of a source meet at, however long the journal takes to answer.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -11,8 +12,9 @@ import (
 // owner says which partitions of a sink this worker delivers, and commits its cursors.
 type owner interface {
 	// next waits for the partitions to deliver from now on, and returns a context that
-	// ends when they must be given up. The work of the assignment before is over.
-	next(ctx context.Context) (parts []Partition, held context.Context, release func(), err error)
+	// ends when they must be given up. The work of the assignment before is over. Where
+	// limit is not 0 and nothing was given within it the error is errNoGrant.
+	next(ctx context.Context, limit time.Duration) (parts []Partition, held context.Context, release func(), err error)
 	// commit stores cursors of partitions held.
 	commit(ctx context.Context, cursors map[Partition]cursor) error
 	close()
@@ -26,7 +28,7 @@ type soleOwner struct {
 	parts   []Partition
 }
 
-func (o *soleOwner) next(ctx context.Context) ([]Partition, context.Context, func(), error) {
+func (o *soleOwner) next(ctx context.Context, _ time.Duration) ([]Partition, context.Context, func(), error) {
 	return o.parts, ctx, func() {}, nil
 }
 
@@ -46,15 +48,16 @@ type groupOwner struct {
 }
 
 // newGroupOwner joins the group. whole says that one member takes all partitions, as an
-// order over all of them needs; idle is called when others have all there are.
-func newGroupOwner(j *Journal, group string, streams []string, whole bool, idle func()) (*groupOwner, error) {
+// order over all of them needs, once that this one ends by itself; idle is called when
+// others have all there are.
+func newGroupOwner(j *Journal, group string, streams []string, whole, once bool, idle func()) (*groupOwner, error) {
 	o := &groupOwner{journal: j, group: group, grants: newGrants()}
 	takeBack := func(context.Context, *kgo.Client, map[string][]int32) { o.grants.takeBack() }
 	balancer := kgo.GroupBalancer(kgo.RangeBalancer())
 	if whole {
 		balancer = wholeBalancer{kgo.RangeBalancer()}
 	}
-	client, err := j.newClient(append(membership(group, streams, balancer),
+	client, err := j.newClient(append(membership(group, streams, balancer, once),
 		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, assigned map[string][]int32) {
 			o.grants.takeBack()
 			var parts []Partition
@@ -78,8 +81,14 @@ func newGroupOwner(j *Journal, group string, streams []string, whole bool, idle 
 	return o, nil
 }
 
-func (o *groupOwner) next(ctx context.Context) ([]Partition, context.Context, func(), error) {
-	return o.grants.next(ctx)
+func (o *groupOwner) next(ctx context.Context, limit time.Duration) ([]Partition, context.Context, func(), error) {
+	return o.grants.next(ctx, limit)
+}
+
+// member is this worker's id in the group.
+func (o *groupOwner) member() string {
+	id, _ := o.client.GroupMetadata()
+	return id
 }
 
 // commit fails where the partitions were taken away meanwhile: the group's generation

@@ -141,8 +141,9 @@ func (s *session) start(ctx context.Context, from mark, starts map[Partition]int
 	}
 	var ends map[Partition]int64
 	if s.once {
-		if ends, err = d.journal.CommittedEnds(ctx, d.entry.Streams...); err != nil {
-			return err
+		ends = map[Partition]int64{}
+		for _, p := range s.parts {
+			ends[p] = d.goal.ends[p] // 0 for one that was not there then
 		}
 	}
 	s.durable = mark{offsets: at, epochs: from.epochs, states: from.states}

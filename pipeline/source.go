@@ -48,6 +48,12 @@ type Deduper interface {
 	DedupeWindow() time.Duration
 }
 
+// Receiver is a Source of what others send to it: nothing is there at a start that could be
+// moved, so a run with Once makes its stream and leaves it at that.
+type Receiver interface {
+	Receives()
+}
+
 // Reporter is a Source or Sink that has more to say in `daybook status` than the
 // loops around it know. Report is called at any time, from any goroutine.
 type Reporter interface {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/daybook-data/daybook/pipeline"
 )
 
@@ -168,40 +170,35 @@ func TestASinkThatCannotOpenIsBehind(t *testing.T) {
 	<-ended
 }
 
-// TestRivalSourceIsFenced runs one source in a worker and in a batch run, which waits for no
-// turn: one of them stops, and nothing is lost or doubled.
+// TestRivalSourceIsFenced has another program append in a source's name again and again:
+// the worker stops, and nothing is lost or doubled.
 func TestRivalSourceIsFenced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	start := func(once bool) (*pipeline.Worker, chan error) {
-		w := worker(t, sourceFile(script{run: endless}), open(t, c, remote), pipeline.WorkerOptions{Once: once})
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
-		return w, ended
+	first, _, ended, _ := startRun(t, c, sourceFile(script{run: endless}), pipeline.WorkerOptions{})
+	stopped := func() bool { return first.Status().Sources[0].State == pipeline.StateStopped }
+	for seen := int64(0); ; seen = first.Status().Sources[0].Records {
+		eventually(t, "the worker to append, or to stop", func() bool { return first.Status().Sources[0].Records > seen+5 || stopped() })
+		if stopped() {
+			break
+		}
+		rival, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("daybook.p.src"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := rival.ProducerID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rival.Close()
 	}
-	first, firstEnded := start(false)
-	eventually(t, "the first appends", func() bool { return first.Status().Sources[0].Records > 20 })
-	second, secondEnded := start(true)
-	var stopped error
-	select {
-	case stopped = <-firstEnded:
-	case stopped = <-secondEnded:
-		second, secondEnded = first, firstEnded
-	case <-time.After(2 * time.Minute):
-		t.Fatal("neither of two runs of the same source stops")
+	if err := endOf(t, ended); stopCode(err) != "source-fenced" {
+		t.Errorf("got %v, want source-fenced", err)
 	}
-	var stop *pipeline.StopError
-	if !errors.As(stopped, &stop) || stop.Code != "source-fenced" {
-		t.Errorf("got %v, want source-fenced", stopped)
-	}
-	before := second.Status().Sources[0].Records
-	eventually(t, "the other goes on", func() bool { return second.Status().Sources[0].Records > before+20 })
+	second, _, ended, cancel := startRun(t, c, sourceFile(script{run: endless}), pipeline.WorkerOptions{})
+	eventually(t, "another to go on", func() bool { return second.Status().Sources[0].Records > 20 })
 	cancel()
-	<-secondEnded
-	n := len(contents(t, c, "numbers")[0])
-	checkNumbers(t, c, n)
+	<-ended
+	checkNumbers(t, c, len(contents(t, c, "numbers")[0]))
 }
 
 // TestConcurrentEmitsShareCommits lets many callers wait for their own record at the

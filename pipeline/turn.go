@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -18,8 +19,11 @@ type turn struct {
 	client *kgo.Client
 }
 
-// takeTurn joins the workers of a source that appends to stream.
-func takeTurn(j *Journal, group, stream string, standby func()) (*turn, error) {
+// turnSuffix makes the group of a source's turn of that of its checkpoint.
+const turnSuffix = ".turn"
+
+// takeTurn joins the workers of a source that appends to stream; once says that this one ends by itself.
+func takeTurn(j *Journal, group, stream string, once bool, standby func()) (*turn, error) {
 	t := &turn{grants: newGrants()}
 	mine := func(m map[string][]int32) bool { return slices.Contains(m[stream], 0) }
 	takeBack := func(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
@@ -27,7 +31,7 @@ func takeTurn(j *Journal, group, stream string, standby func()) (*turn, error) {
 			t.grants.takeBack()
 		}
 	}
-	client, err := j.newClient(append(membership(group, []string{stream}, wholeBalancer{kgo.CooperativeStickyBalancer()}),
+	client, err := j.newClient(append(membership(group, []string{stream}, wholeBalancer{kgo.CooperativeStickyBalancer()}, once),
 		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, added map[string][]int32) {
 			switch {
 			case mine(added):
@@ -45,10 +49,16 @@ func takeTurn(j *Journal, group, stream string, standby func()) (*turn, error) {
 	return t, nil
 }
 
-// next waits until it is this worker's turn, and returns a context that ends when it is another's.
-func (t *turn) next(ctx context.Context) (held context.Context, release func(), err error) {
-	_, held, release, err = t.grants.next(ctx)
+// next waits until it is this worker's turn, as grants.next does, and returns a context that ends when it is another's.
+func (t *turn) next(ctx context.Context, limit time.Duration) (held context.Context, release func(), err error) {
+	_, held, release, err = t.grants.next(ctx, limit)
 	return held, release, err
+}
+
+// member is this worker's id in the group.
+func (t *turn) member() string {
+	id, _ := t.client.GroupMetadata()
+	return id
 }
 
 // close lets another worker take over at once.

@@ -20,6 +20,9 @@ type WorkerOptions struct {
 	// Grace is how long a source or sink that is told to stop waits for what is under
 	// way; 0 is 5 s.
 	Grace time.Duration
+	// Patience is how long with Once workers may make no progress with what this one waits
+	// for; 0 is 10 min.
+	Patience time.Duration
 	// StalledAfter is how long nothing may move, although something waits, before a sink
 	// that runs is said to be stalled; 0 is a minute.
 	StalledAfter time.Duration
@@ -43,6 +46,9 @@ func NewWorker(f *File, j *Journal, o WorkerOptions) (*Worker, error) {
 	}
 	if o.Grace == 0 {
 		o.Grace = 5 * time.Second
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Minute
 	}
 	if o.StalledAfter == 0 {
 		o.StalledAfter = time.Minute

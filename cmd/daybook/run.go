@@ -15,6 +15,10 @@ func (c *cli) runCommand() *cobra.Command {
 
 With --once it moves what was there at the start and exits 0: databases up to their
 position at the start, files up to their size, sinks up to what is then in the journal.
+On a journal that other workers use too, it leaves to them what they deliver and waits
+for it, and takes over from those that die. It exits 1 if others make no progress for ten
+minutes, or if a worker without --once runs one of its sources. Several with --once share
+the work.
 
 Stopping it (SIGTERM, SIGINT) loses nothing and needs no care, and neither does kill -9:
 the next run goes on where the journal and the destinations say.`,

@@ -42,6 +42,7 @@ var (
 	_ pipeline.Source   = (*Source)(nil)
 	_ pipeline.Deduper  = (*Source)(nil)
 	_ pipeline.Reporter = (*Source)(nil)
+	_ pipeline.Receiver = (*Source)(nil)
 )
 
 // DedupeWindow returns how long ids are to be remembered; 0 without ids.
@@ -64,6 +65,9 @@ func (s *Source) Report() pipeline.Report {
 	}
 	return r
 }
+
+// Receives implements pipeline.Receiver.
+func (s *Source) Receives() {}
 
 // Run listens until ctx ends. Nothing is kept outside, so a source opened with Once
 // returns at once.
