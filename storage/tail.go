@@ -90,6 +90,7 @@ func (t *tail) addBatch(partition uint32, h Header, base, stamp int64, data []by
 	key := producerKey{h.ProducerID, partition}
 	p := t.producers[key]
 	if p == nil {
+		t.makeRoom()
 		p = &producer{epoch: h.ProducerEpoch, txn: -1}
 		t.producers[key] = p
 	}
