@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +36,9 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cau
 		n.logger.Warn("a journal that did not open was mended from another copy", "stream", l.stream.Name, "journal", h.number, "damage", d.Error(), "node", from)
 		return nil // the next round opens it
 	}
+	if !errors.Is(err, storage.ErrCannotMend) && n.uncommitted(h, d) {
+		err = fmt.Errorf("%w: the others have committed nothing there: %w", storage.ErrCannotMend, err)
+	}
 	lead, ok := n.leads.get(h.key())
 	if !errors.Is(err, storage.ErrCannotMend) || !ok || lead.node == n.id || !n.Up(lead.node) {
 		return fmt.Errorf("%w; it could not be mended from another copy: %w", cause, err)
@@ -49,6 +53,16 @@ func (n *Node) mendCopy(l *liveStream, h *journalHandle, r metadata.Replica, cau
 	n.logger.Error("a copy of a journal is damaged where nothing vouches for what should be there: another copy takes its place, from the other replicas; its files are kept until then",
 		"stream", l.stream.Name, "journal", h.number, "damage", d.Error(), "kept", aside)
 	return nil // the next round finds it gone
+}
+
+// uncommitted says whether a closed copy is damaged behind all that its group has committed: its leader, who was confirmed by most
+// of the others and has an entry of its own term committed, says where that ends. Nothing there was ever acknowledged. In a
+// journal that nobody appends to the others never commit anything in its place, which would show that.
+func (n *Node) uncommitted(h *journalHandle, d *storage.DamageError) bool {
+	ctx, cancel := context.WithTimeout(n.ctx, n.opts.timeout())
+	defer cancel()
+	end, err := n.askFresh(ctx, h)
+	return err == nil && d.Position >= end
 }
 
 // tidyAside removes what is kept of damaged copies of a journal once the new copy counts.
