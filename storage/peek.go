@@ -35,7 +35,7 @@ type SegmentInfo struct {
 	Frames     int                        `json:"frames"`
 	Batches    int                        `json:"batches"`
 	Records    int64                      `json:"records"`
-	First      time.Time                  `json:"first"` // leader's time of the first frame
+	First      time.Time                  `json:"first"` // leader's time of the first frame that has one: a group's very first has none
 	Last       time.Time                  `json:"last"`
 	Indexes    []string                   `json:"indexes"` // idx: batches and times, key, tag
 	Partitions map[uint32]PartitionReport `json:"partitions"`
@@ -94,7 +94,10 @@ func (p *Peek) segment(w *walk, i int) (SegmentInfo, error) {
 	if i+1 < len(w.bases) {
 		if x, err := readIndex(p.fsys, seg); err == nil && seg.end() == w.bases[i+1] {
 			info.fill(x)
-			return info, nil
+			if x.seg.firstStamp == 0 {
+				info.First, err = p.firstStamp(w, base)
+			}
+			return info, err
 		}
 	}
 	w.each = func(_ *segment, h *frameHeader, frame []byte) error {
@@ -102,6 +105,22 @@ func (p *Peek) segment(w *walk, i int) (SegmentInfo, error) {
 		return nil
 	}
 	return info, p.walk(w, base, &info.Problems)
+}
+
+// firstStamp is the leader's time of the first frame in a segment that has one.
+func (p *Peek) firstStamp(w *walk, base uint64) (at time.Time, err error) {
+	w.each = func(_ *segment, h *frameHeader, _ []byte) error {
+		if h.stamp == 0 {
+			return nil
+		}
+		at = time.UnixMicro(h.stamp)
+		return errFound
+	}
+	var problems []error // the index says what there is
+	if err := p.walk(w, base, &problems); err != nil && !errors.Is(err, errFound) {
+		return at, err
+	}
+	return at, nil
 }
 
 // fill takes what a sealed segment's index says.
@@ -117,7 +136,7 @@ func (s *SegmentInfo) fill(x *segIndex) {
 
 // add counts a frame.
 func (s *SegmentInfo) add(h *frameHeader, frame []byte) {
-	if s.Frames == 0 {
+	if s.First.UnixMicro() <= 0 {
 		s.First = time.UnixMicro(h.stamp)
 	}
 	s.Frames++
