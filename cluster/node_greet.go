@@ -88,6 +88,9 @@ func (n *Node) weigh(address string, r *transport.RefusedError) (tell bool) {
 	case strings.Contains(r.Reason, transport.Superseded):
 		n.noteRemoved(fmt.Sprintf("the node at %s says that the cluster went on without it", address))
 		return false
+	case r.SetBack:
+		n.noteSetBack(fmt.Sprintf("the node at %s says: %s", address, r.Reason))
+		return false
 	case r.Foreign && n.isAlone():
 		n.noteUnfit(fmt.Errorf("the folder %s belongs to cluster %s, which it founded and whose only node it is, but it was started to join the one of %s: %w. A folder belongs to one cluster for good: to join that one, start with an empty folder (to keep what is in this one, copy its streams over Kafka's protocol first); to stay, start without the address to join",
 			n.opts.Dir, n.file.Get().Cluster, address, r))

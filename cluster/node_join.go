@@ -49,7 +49,7 @@ func (n *Node) identify() error {
 		return fmt.Errorf("%s is an observer's directory: start it as one", n.opts.Dir)
 	}
 	n.file = f
-	if err := n.refuseRemoved(); err != nil {
+	if err := cmp.Or(n.refuseRemoved(), n.refuseSetBack()); err != nil {
 		return err
 	}
 	if err := recovery.RefuseUnfinished(n.dir); err != nil {

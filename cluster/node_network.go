@@ -22,7 +22,7 @@ func (n *Node) openNetwork() error {
 	net, me := n.opts.Network, n.file.Get()
 	var err error
 	n.trans, err = transport.Open(transport.Options{
-		Cluster: me.Family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Dial: net.Dial, TLS: net.TLS, Authenticate: n.mayBe,
+		Cluster: me.Family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Start: me.Starts, Started: n.lastStart, Dial: net.Dial, TLS: net.TLS, Authenticate: n.mayBe,
 		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
@@ -97,6 +97,9 @@ func (n *Node) settle() {
 
 func (n *Node) trySettle() error {
 	if err := n.SyncMeta(n.ctx); err != nil {
+		return err
+	}
+	if err := n.checkStart(); err != nil {
 		return err
 	}
 	if n.meta.ClusterID() == "" {

@@ -69,12 +69,18 @@ func (n *Node) refuseRemoved() error {
 	return n.removedErr()
 }
 
-// lookForRefusals learns from nodes of a later generation that this one's does not count any more.
+// lookForRefusals learns from nodes of a later generation that this one's does not count any more, and from any that this
+// one's folder was set back.
 func (n *Node) lookForRefusals(peers map[string]transport.PeerStats) {
 	for node, p := range peers {
 		var refused *transport.RefusedError
-		if errors.As(p.Err, &refused) && strings.Contains(refused.Reason, transport.Superseded) {
+		switch {
+		case !errors.As(p.Err, &refused):
+		case strings.Contains(refused.Reason, transport.Superseded):
 			n.noteRemoved(fmt.Sprintf("node %s says that the cluster went on without it", node))
+			return
+		case refused.SetBack:
+			n.noteSetBack(fmt.Sprintf("node %s says: %s", node, refused.Reason))
 			return
 		}
 	}

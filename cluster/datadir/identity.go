@@ -32,6 +32,8 @@ type Identity struct {
 	Settled bool `json:"settled,omitempty"`
 	// Removed says that the node was taken out of its cluster, and how it learnt that.
 	Removed string `json:"removed,omitempty"`
+	// SetBack says that the directory is an older state of the node's than what took part since, and how that was learnt.
+	SetBack string `json:"set_back,omitempty"`
 	// Generation counts how often the cluster went on after it had lost its majority for good: copies of before are told
 	// from those that count by it.
 	Generation uint64 `json:"generation,omitempty"`

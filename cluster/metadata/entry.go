@@ -31,6 +31,13 @@ type answeredImage struct {
 	Results []WireResult `json:"results"`
 }
 
+// LastStart returns the latest start of a node that had an entry applied; 0 if none had.
+func (m *State) LastStart(node int32) uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.origins[node].Start
+}
+
 // compare orders the entries of a node.
 func (o Origin) compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Start, p.Start), cmp.Compare(o.Seq, p.Seq))

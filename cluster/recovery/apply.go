@@ -148,7 +148,7 @@ func (r *recovery) finish() error {
 		return fmt.Errorf("making the metadata go on: %w", err)
 	}
 	err := r.file.Update(func(i *datadir.Identity) {
-		i.Generation, i.Replicas = r.plan.Generation, keeps
+		i.Generation, i.Replicas, i.SetBack = r.plan.Generation, keeps, ""
 		i.Settled, i.Founding = me.Node == r.plan.Metadata, false
 		maps.DeleteFunc(i.Peers, func(id int32, _ string) bool { return !slices.Contains(r.plan.Survivors, id) })
 	})

@@ -23,9 +23,9 @@ var (
 type RefusedError struct {
 	Address string
 	Reason  string
-	// Doubled says that another process is connected there as this node, Foreign that it is a node of another cluster. Nodes
-	// of older builds say neither.
-	Doubled, Foreign bool
+	// Doubled says that another process is connected there as this node, Foreign that it is a node of another cluster, SetBack
+	// that this node's folder is older than what the node was. Nodes of older builds say none of it.
+	Doubled, Foreign, SetBack bool
 }
 
 func (e *RefusedError) Error() string {

@@ -33,12 +33,14 @@ type hello struct {
 	instance      uint64 // of the process, to tell two that have one id
 	cluster, node string
 	address       string // where the node is reached; empty: it does not say
+	start         uint64 // of the node; 0: it does not say
 }
 
 func (h hello) frame() []byte {
 	b := append(make([]byte, headerBytes), h.lane)
 	b = putName(putName(putU64(putU16(b, h.version), h.instance), h.cluster), h.node)
 	b = putName(b, h.address)
+	b = putU64(b, h.start)
 	header{length: uint32(len(b) - headerBytes), kind: kindHello}.put(b)
 	return b
 }
@@ -52,6 +54,11 @@ func parseHello(body []byte) (h hello, err error) {
 	if ok[1] && h.version >= versionAddress {
 		h.address, ok[1] = r.name()
 	}
+	if ok[1] && h.version >= versionStarts {
+		if ok[1] = len(r.b) >= 8; ok[1] {
+			h.start = r.u64()
+		}
+	}
 	if !ok[0] || !ok[1] || len(r.b) > 0 && h.version <= version || (h.node == "" || h.lane >= lanes && h.lane != laneObserver) && h.lane != laneStranger {
 		return h, fmt.Errorf("%w: hello is malformed", errProtocol)
 	}
@@ -59,26 +66,32 @@ func parseHello(body []byte) (h hello, err error) {
 }
 
 // welcome is the answer to a hello: which version both speak, and who this is.
-func welcome(h hello, node string, instance uint64) []byte {
+func welcome(h hello, node string, me life) []byte {
 	b := putName(putU16(make([]byte, headerBytes), min(h.version, version)), node)
 	if h.version >= versionAddress {
-		b = putU64(b, instance)
+		b = putU64(b, me.instance)
+	}
+	if h.version >= versionStarts {
+		b = putU64(b, me.start)
 	}
 	header{length: uint32(len(b) - headerBytes), kind: kindWelcome}.put(b)
 	return b
 }
 
-// parseWelcome reads who welcomes; instance is 0 where its build does not say.
-func parseWelcome(body []byte) (node string, instance uint64, err error) {
+// parseWelcome reads who welcomes; what its build does not say is 0.
+func parseWelcome(body []byte) (node string, who life, err error) {
 	r := bodyReader{body[2:]}
 	node, ok := r.name()
 	if !ok {
-		return "", 0, fmt.Errorf("%w: welcome is malformed", errProtocol)
+		return "", who, fmt.Errorf("%w: welcome is malformed", errProtocol)
 	}
 	if len(r.b) >= 8 {
-		instance = r.u64()
+		who.instance = r.u64()
 	}
-	return node, instance, nil
+	if len(r.b) >= 8 {
+		who.start = r.u64()
+	}
+	return node, who, nil
 }
 
 // refusal is the other answer, with its reason.
@@ -141,19 +154,27 @@ func (t *Transport) connect(ctx context.Context, id, address string, lane uint8)
 
 func (t *Transport) introduce(ctx context.Context, raw net.Conn, id, address string, lane uint8) (*connected, error) {
 	conn, r, body, err := t.o.hail(ctx, raw, address, hello{
-		lane: lane, version: version, instance: t.instance, cluster: t.o.Cluster, node: t.o.Node, address: t.o.Advertise,
+		lane: lane, version: version, instance: t.instance, cluster: t.o.Cluster, node: t.o.Node, address: t.o.Advertise, start: t.o.Start,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := &connected{Conn: conn, r: r}
-	if c.node, c.instance, err = parseWelcome(body); err != nil {
+	var who life
+	if c.node, who, err = parseWelcome(body); err != nil {
 		return nil, err
 	}
+	c.instance = who.instance
 	if id != "" && c.node != id {
 		return nil, fmt.Errorf("node at %s is %q, expected %q: its address belongs to another node now", address, c.node, id)
 	}
-	return c, t.authenticate(c.node, address, conn)
+	if err := t.authenticate(c.node, address, conn); err != nil {
+		return nil, err
+	}
+	if o := t.setBack(c.node, who); c.node != t.o.Node && o.reason != "" {
+		return nil, fmt.Errorf("node %s is not let in: %s", c.node, o.reason)
+	}
+	return c, nil
 }
 
 // hail secures a connection that this side opened, says hello, and returns the welcome.
@@ -176,7 +197,7 @@ func (o *Options) hail(ctx context.Context, conn net.Conn, address string, h hel
 	r := bufio.NewReaderSize(conn, answerBuffer)
 	got, body, err := readFrame(r, kindWelcome, kindRefusal)
 	if err == nil && got.kind == kindRefusal {
-		return conn, r, nil, &RefusedError{Address: address, Reason: string(body), Doubled: got.flags&flagDoubled != 0, Foreign: got.flags&flagForeign != 0}
+		return conn, r, nil, &RefusedError{Address: address, Reason: string(body), Doubled: got.flags&flagDoubled != 0, Foreign: got.flags&flagForeign != 0, SetBack: got.flags&flagSetBack != 0}
 	}
 	if err != nil {
 		return conn, r, nil, err
@@ -230,7 +251,7 @@ func (t *Transport) receive(ctx context.Context, conn net.Conn) (net.Conn, *bufi
 		_, _ = conn.Write(refusal(o)) // it is turned away in any case
 		return conn, nil, h, fmt.Errorf("node %q: %s", h.node, o.reason)
 	}
-	if _, err := conn.Write(welcome(h, t.o.Node, t.instance)); err != nil {
+	if _, err := conn.Write(welcome(h, t.o.Node, life{t.o.Start, t.instance})); err != nil {
 		return conn, nil, h, err
 	}
 	return conn, r, h, conn.SetDeadline(time.Time{})
@@ -264,7 +285,10 @@ func (t *Transport) objection(h hello, conn net.Conn) objection {
 	if err := t.authenticate(h.node, h.address, conn); err != nil {
 		return objection{reason: fmt.Sprintf("its certificate is not that of node %s: %v", h.node, err)}
 	}
-	return t.doubled(h)
+	if o := t.doubled(h); o.reason != "" {
+		return o
+	}
+	return t.setBack(h.node, life{h.start, h.instance})
 }
 
 // spoken is which versions this build speaks, in words.

@@ -21,6 +21,11 @@ type Options struct {
 	// Advertise is the address at which peers reach the Listener. They are told in each hello, and look there for a node that
 	// is not where they know it to be. Empty: they are not told.
 	Advertise string
+	// Start counts the starts of this node, durably; 0: it does not say. Whose number is not higher than that of another process of
+	// its node that was met before runs on a folder that was set back, and is refused.
+	Start uint64
+	// Started, if given, returns the latest start that is known of another node; 0: none. Of those that were met the transport knows.
+	Started func(node string) uint64
 	// Dial opens a connection to a peer's address. By default it is that of net.Dialer, over TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// TLS, if given, is used on both sides of every connection. For mutual authentication it holds the certificate, the

@@ -30,7 +30,8 @@ type Transport struct {
 	strange  chan struct{} // holds one for each stranger that is being answered
 	watchers chan struct{} // and one for each observer
 	instance uint64        // of this process
-	opened   time.Time     // where moments begin
+	lives    lives
+	opened   time.Time // where moments begin
 
 	complaints complaints
 

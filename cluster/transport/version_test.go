@@ -46,11 +46,14 @@ func TestALaterBuildIsWelcome(t *testing.T) {
 	if kind, body := speaks(t, n, "a", 3); kind != 2 || string(body) != "\x03\x00\x01a" {
 		t.Errorf("the build before got a frame of kind %d: %q", kind, body)
 	}
-	kind, now := speaks(t, n, "a", 4, 1, 'x')
-	if kind != 2 || len(now) != 4+8 {
+	if kind, body := speaks(t, n, "a", 4, 1, 'x'); kind != 2 || len(body) != 4+8 {
+		t.Errorf("the build of version 4 got a frame of kind %d: %q", kind, body)
+	}
+	kind, now := speaks(t, n, "a", 5, 1, 'x', 1, 0, 0, 0, 0, 0, 0, 0)
+	if kind != 2 || len(now) != 4+8+8 {
 		t.Fatalf("this build got a frame of kind %d: %q", kind, now)
 	}
-	if kind, body := speaks(t, n, "a", 900, 1, 2, 3); kind != 2 || string(body) != string(now) {
+	if kind, body := speaks(t, n, "a", 900, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 4); kind != 2 || string(body) != string(now) {
 		t.Errorf("a later build got a frame of kind %d: %q, want %q", kind, body, now)
 	}
 	if kind, body := speaks(t, n, "a", 2); kind != 3 || !strings.Contains(string(body), "version 2") || !strings.Contains(string(body), "too old") {
@@ -69,7 +72,7 @@ func TestAnUnknownVersionIsRefusedLoudly(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.ReadFull(c, make([]byte, len(hello(0, "test", "a"))+1))
+			_, _ = io.ReadFull(c, make([]byte, len(hello(0, "test", "a"))+1+8))
 			_, _ = c.Write(frame(2, 0, []byte{132, 3, 1, 'b'}))
 			_ = c.Close()
 		}

@@ -12,9 +12,11 @@ const (
 	// version is the newest form of the frames that this build speaks, oldest the oldest. Two nodes speak the newest that both
 	// do, so that the nodes of a cluster can be upgraded one after the other: a build that speaks a new one goes on with those
 	// of its predecessors for a release.
-	version, oldest = 4, 3
+	version, oldest = 5, 3
 	// versionAddress is the first in which a hello says where its node is reached, and a welcome which process it is of.
 	versionAddress = 4
+	// versionStarts is the first in which both say which start of their node they are.
+	versionStarts = 5
 
 	headerBytes = 16
 	maxName     = 255
@@ -35,9 +37,9 @@ const (
 type frameKind uint8
 
 const (
-	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node · from version 4 on address, each with its length u8 before it
-	kindWelcome                       // version u16 · node · from version 4 on instance u64
-	kindRefusal                       // text; flagDoubled, flagForeign
+	kindHello    frameKind = 1 + iota // lane u8 · version u16 · instance u64 · cluster · node · from version 4 on address, each with its length u8 before it · from version 5 on start u64
+	kindWelcome                       // version u16 · node · from version 4 on instance u64 · from version 5 on start u64
+	kindRefusal                       // text; flagDoubled, flagForeign, flagSetBack
 	kindPulses                        // of a request each: sequence u64 · member 16 · term u64 · instance u64
 	kindAppend                        // member 16 · term u64 · previous index u64 · its term u64 · commit u64 · length of the frames u32 · frames
 	kindMore                          // more frames of an append
@@ -65,6 +67,7 @@ const (
 const (
 	flagDoubled = 1 << iota // another process is connected as this node
 	flagForeign             // it belongs to another cluster
+	flagSetBack             // its folder is older than what its node was
 )
 
 // status is how a request ended.
@@ -150,7 +153,7 @@ func parseHeader(b []byte) (header, error) {
 func (k frameKind) lengths() (low, high uint32) {
 	switch k {
 	case kindHello:
-		return helloBytes + 2, helloBytes + 3*(1+maxName)
+		return helloBytes + 2, helloBytes + 3*(1+maxName) + 8
 	case kindWelcome:
 		return 2 + 1, 2 + 1 + maxName + 8
 	case kindRefusal:
