@@ -18,7 +18,7 @@ folder open, or opens the folder where none has.
 The stream must keep an index by key: ` + "`index: [key]`" + ` in the source that fills it, or
 daybook.key.index=true among the settings of a server's stream. It may be switched on at
 any time and is made of what is there. Exit code 1 if no record has the key.`,
-		Example: "  daybook get shop.changes --key '{\"id\":42}'\n  daybook get shop.changes --key '{\"id\":42}' --history --dir ./data",
+		Example: "  daybook get shop.changes --key '{\"id\":42}'\n  daybook get shop.changes --key '{\"id\":42}' --history --data ./data",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			log, err := c.logger()

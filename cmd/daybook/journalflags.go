@@ -15,5 +15,5 @@ func journalFlags(cmd *cobra.Command, w *node.Where) {
 // folderFlags is journalFlags for a verb that needs the journal's files.
 func folderFlags(cmd *cobra.Command, w *node.Where) {
 	cmd.Flags().StringVarP(&w.File, "file", "f", "", "pipeline file whose journal to use")
-	cmd.Flags().StringVar(&w.Dir, "dir", "", "folder of an embedded journal (default ./data, if nothing else says where it is)")
+	cmd.Flags().StringVar(&w.Dir, "data", "", "folder of an embedded journal, or of a server on this machine (default ./data, if nothing else says where it is)")
 }

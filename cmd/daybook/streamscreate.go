@@ -20,7 +20,7 @@ func (c *cli) createStreamCommand() *cobra.Command {
 --journals shares them out: partition p is in journal p modulo their number. How many
 journals there are, and daybook.durability, is settled here for good; partitions can be
 added, copies are changed by "daybook cluster replicas", other settings by Kafka's tools.`,
-		Example: "  daybook streams create web.access --brokers 10.0.0.1:9092 --partitions 12 --journals 6\n  daybook streams create audit --dir ./data --set daybook.durability=durable --set retention.ms=-1",
+		Example: "  daybook streams create web.access --brokers 10.0.0.1:9092 --partitions 12 --journals 6\n  daybook streams create audit --data ./data --set daybook.durability=durable --set retention.ms=-1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			log, err := c.logger()

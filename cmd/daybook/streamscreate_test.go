@@ -15,7 +15,7 @@ import (
 func TestAStreamIsCreatedAsAsked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	daybook(t, exitOK, "streams", "create", "alone", "--dir", dir, "--partitions", "4", "--journals", "2", "--set", "retention.ms=1000")
+	daybook(t, exitOK, "streams", "create", "alone", "--data", dir, "--partitions", "4", "--journals", "2", "--set", "retention.ms=1000")
 	addr, stop := serve(t, dir)
 	daybook(t, exitOK, "streams", "create", "served", "--brokers", addr, "--partitions", "3", "--journals", "3")
 	var list []node.StreamInfo
@@ -41,7 +41,7 @@ func TestAStreamIsCreatedAsAsked(t *testing.T) {
 func TestAStreamThatCannotBeCreatedSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	daybook(t, exitOK, "streams", "create", "there", "--dir", dir)
+	daybook(t, exitOK, "streams", "create", "there", "--data", dir)
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -54,7 +54,7 @@ func TestAStreamThatCannotBeCreatedSaysWhy(t *testing.T) {
 		"a journal for nothing":    {[]string{"s", "--journals", "2"}, exitConfig, "--partitions 1"},
 		"no name":                  {nil, exitConfig, "daybook streams create STREAM"},
 	} {
-		out := daybook(t, c.code, append(append([]string{"streams", "create"}, c.args...), "--dir", dir)...)
+		out := daybook(t, c.code, append(append([]string{"streams", "create"}, c.args...), "--data", dir)...)
 		if !strings.Contains(out, c.want) {
 			t.Errorf("%s: the answer has no %q:\n%s", name, c.want, out)
 		}

@@ -151,14 +151,14 @@ func TestJournalToolsReadBesideAServerAndWithoutOne(t *testing.T) {
 		if text := daybook(t, exitOK, "journal", "read", dir, "--stream", "shop", "-n", "3"); lines(text) != 3 {
 			t.Errorf("read -n 3 prints\n%s", text)
 		}
-		if text := daybook(t, exitOK, "get", "shop", "--dir", dir, "--key", "b"); lines(text) != 1 || !strings.Contains(text, `{"n":49}`) {
+		if text := daybook(t, exitOK, "get", "shop", "--data", dir, "--key", "b"); lines(text) != 1 || !strings.Contains(text, `{"n":49}`) {
 			t.Errorf("get prints\n%s", text)
 		}
-		if text := daybook(t, exitOK, "get", "shop", "--dir", dir, "--key", "a", "--history"); lines(text) != 50 || strings.Index(text, `{"n":0}`) > strings.Index(text, `{"n":49}`) {
+		if text := daybook(t, exitOK, "get", "shop", "--data", dir, "--key", "a", "--history"); lines(text) != 50 || strings.Index(text, `{"n":0}`) > strings.Index(text, `{"n":49}`) {
 			t.Errorf("get --history prints\n%s", text)
 		}
-		daybook(t, exitFailed, "get", "shop", "--dir", dir, "--key", "c")
-		daybook(t, exitConfig, "get", "shopping", "--dir", dir, "--key", "a")
+		daybook(t, exitFailed, "get", "shop", "--data", dir, "--key", "c")
+		daybook(t, exitConfig, "get", "shopping", "--data", dir, "--key", "a")
 		daybook(t, exitConfig, "journal", "read", dir, "--stream", "shopping")
 		daybook(t, exitConfig, "journal", "read", dir, "--stream", "shop", "--partition", "2")
 	}

@@ -122,7 +122,7 @@ func worker(ctx context.Context, o options, file string) (result, error) {
 
 // countRecords counts what is in the journal by reading it, not by asking for offsets.
 func countRecords(ctx context.Context, o options, dir string) (int64, error) {
-	cmd := exec.CommandContext(ctx, o.binary, "tail", "bench.changes", "--dir", dir, "--from", "start", "--once", "--json")
+	cmd := exec.CommandContext(ctx, o.binary, "tail", "bench.changes", "--data", dir, "--from", "start", "--once", "--json")
 	cmd.Stderr = os.Stderr
 	var lines lineCounter
 	cmd.Stdout = &lines

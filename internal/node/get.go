@@ -40,7 +40,7 @@ func Get(ctx context.Context, o GetOptions) (err error) {
 		return err
 	}
 	if len(c.Brokers) > 0 {
-		return fmt.Errorf("%w: records are looked up in the folder of the journal, on its machine: give --dir", ErrConfig)
+		return fmt.Errorf("%w: records are looked up in the folder of the journal, on its machine: give --data", ErrConfig)
 	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {

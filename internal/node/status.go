@@ -91,7 +91,7 @@ func Status(ctx context.Context, o StatusOptions) error {
 func statusAt(ctx context.Context, o StatusOptions) error {
 	switch {
 	case o.HTTP != "" || o.Where.Dir != "":
-		return fmt.Errorf("%w: --brokers is for what the journal there holds: give it without --http and --dir", ErrConfig)
+		return fmt.Errorf("%w: --brokers is for what the journal there holds: give it without --http and --data", ErrConfig)
 	case o.Where.File == "":
 		return fmt.Errorf("%w: --brokers says where the journal is, but not which pipeline's cursors to show: give --file as well", ErrConfig)
 	}

@@ -28,7 +28,7 @@ func (w Where) config() (pipeline.JournalConfig, error) {
 		}
 	}
 	if given > 1 {
-		return pipeline.JournalConfig{}, fmt.Errorf("%w: give one of --file, --dir and --brokers", ErrConfig)
+		return pipeline.JournalConfig{}, fmt.Errorf("%w: give one of --file, --data and --brokers", ErrConfig)
 	}
 	if w.File != "" {
 		f, err := lookAt(w.File)
