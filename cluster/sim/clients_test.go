@@ -28,6 +28,7 @@ func (w *world) startClients() {
 			w.clients.Go(func() { (&producer{w: w, n: n, rng: rand.New(rand.NewSource(w.seed*7 + int64(n)))}).run() })
 		}
 		for _, m := range w.all {
+			w.clients.Go(func() { w.askEnds(m, rand.New(rand.NewSource(w.seed*17+int64(m.id[0])))) })
 			w.clients.Go(func() { (&reader{w: w, m: m, rng: rand.New(rand.NewSource(w.seed*11 + int64(m.id[0])))}).run() })
 		}
 	}

@@ -10,14 +10,16 @@
 // keeps a random part of what was not synced, sector by sector), orderly restarts, partitions of all shapes, frozen
 // machines, disks that hang, fail, or are full, bits that flip in sealed segments, on several machines at different places,
 // and in the command log of one, segments that are cut short or gone, a disk that says "synced" and forgets it with its power,
-// leads handed over, leads that are taken by a member that is slow to write its first entry, snapshots, machines that are exchanged, or
-// several of these at once. Then all heals, and what is damaged is mended.
+// leads handed over, leads that are taken by a member that is slow to write its first entry, or while the leader before it
+// cannot hear of that, a power cut that makes a majority of a minority that lacks records, snapshots, machines that are
+// exchanged, or several of these at once. Then all heals, and what is damaged is mended.
 //
 // Meanwhile clients append, idempotently or not, propose commands, and read from every member. What they were told must
 // stay true: acknowledged records are on every member where it was said, refused ones nowhere, batches sent again once;
-// an offset that was shown shows the same for ever, on all members; no end goes back; a term has one leader; after a
-// barrier there is all that was acknowledged before. In the end all members serve and have the same, frame by frame,
-// within a minute of fake time, and damage is found nowhere but where a bit was flipped.
+// an offset that was shown shows the same for ever, on all members; no end goes back; a leader tells no end that lacks what
+// was acknowledged before it was asked; a term has one leader; after a barrier there is all that was acknowledged before. In
+// the end all members serve and have the same, frame by frame, within a minute of fake time, and damage is found nowhere but
+// where a bit was flipped.
 //
 // Run one seed, with its whole trace: DAYBOOK_SIM_SEED=17 go test -run TheGroups -v ./cluster/sim. DAYBOOK_SEEDS
 // multiplies the number of seeds, DAYBOOK_SIM_FROM is the first one, and DAYBOOK_SIM_KINDS=usurp,kill has all of them suffer from these kinds

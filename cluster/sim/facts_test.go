@@ -11,7 +11,8 @@ import (
 type facts struct {
 	mu      sync.Mutex // guards all below
 	acked   [partitions]map[string]int64
-	refused map[string]bool // appends and commands that were answered as not done
+	end     [partitions]int64 // behind what was acknowledged
+	refused map[string]bool   // appends and commands that were answered as not done
 	shown   [partitions]map[int64]string
 	leaders map[string]map[uint64]string // by group, by term
 	applied []string                     // commands that were acknowledged
@@ -45,6 +46,7 @@ func (f *facts) ack(producer int, p uint32, value string, offset int64) (broken 
 		return ""
 	}
 	f.acked[p][value] = offset
+	f.end[p] = max(f.end[p], offset+1)
 	f.counts[fmt.Sprint("producer ", producer)]++
 	if seen, ok := f.shown[p][offset]; ok && seen != value {
 		return fmt.Sprintf("%s was acknowledged at offset %d of partition %d, where %s was read", value, offset, p, seen)

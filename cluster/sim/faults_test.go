@@ -39,12 +39,14 @@ const (
 	usurp         kind = "usurp"    // the leader is cut off, and the first entry of the next one takes its time
 	lie           kind = "lie"      // syncs of a log's data do nothing, until the power is cut
 	cutFile       kind = "cut-file" // a segment is cut short, or is gone
+	depose        kind = "depose"   // the leader is cut off as it hands over
+	swap          kind = "swap"     // a minority is cut off, and then those who went on, but for one, which has lost its memory
 	burst         kind = "burst"    // several of the others at once
 )
 
 var allKinds = []kind{
 	killOne, killMany, cutPower, cutPowerAll, stopOne, isolate, oneWay, cutLink, split, slowLink, resetConns, freeze, hangDisk,
-	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers, rotCommands, usurp, lie, cutFile, burst,
+	failSync, fillDisk, rot, transferLead, takeSnapshot, changeMembers, rotCommands, usurp, lie, cutFile, depose, swap, burst,
 }
 
 // fault is something that ends at a time.
@@ -132,6 +134,10 @@ func (w *world) strike(k kind, rng *rand.Rand) {
 		w.strikeDisk(k, m, lasts, rng)
 	case usurp:
 		w.usurp(lasts, rng)
+	case depose:
+		w.depose(m, lasts, rng)
+	case swap:
+		w.swap(m, lasts, rng)
 	case lie, cutFile:
 		w.forget(k, m, lasts, rng)
 	case burst:

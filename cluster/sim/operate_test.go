@@ -15,6 +15,7 @@ import (
 type administered interface {
 	opened
 	Leader() (string, bool)
+	Term() uint64
 	AddNonvoter(id, address string, timeout time.Duration) error
 	AddVoter(id, address string, timeout time.Duration) error
 	RemoveMember(id string, timeout time.Duration) error

@@ -110,6 +110,7 @@ type world struct {
 	clients  sync.WaitGroup
 	striking sync.WaitGroup // faults that end by themselves
 	usurping atomic.Bool    // one of them is of the kind usurp
+	swapping bool           // a fault of the kind swap has not ended
 	stop     chan struct{}  // closed when the clients have to end
 	changing chan struct{}  // holds a token while members are exchanged
 }
