@@ -205,8 +205,6 @@ func (s *ordered) mark() (mark, error) {
 
 func (s *ordered) waiting(p Partition) int64 { return s.lanes[p].bytes }
 
-func (s *ordered) clock() int64 { return s.now }
-
 func (s *ordered) held() (records, bytes, watermark int64) {
 	m := s.buffer.Metrics()
 	records, bytes = m.HeldRecords, m.HeldBytes

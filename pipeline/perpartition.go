@@ -70,14 +70,6 @@ func (s *perPartition) mark() (mark, error) {
 
 func (s *perPartition) waiting(p Partition) int64 { return s.orders[p].waiting(p) }
 
-func (s *perPartition) clock() int64 {
-	least := reorder.MaxTime
-	for _, o := range s.orders {
-		least = min(least, o.clock())
-	}
-	return least
-}
-
 func (s *perPartition) held() (records, bytes, watermark int64) {
 	first := true
 	for _, o := range s.orders {

@@ -31,8 +31,6 @@ type sequencer interface {
 	// waiting returns the bytes of a partition that are held back because others are
 	// behind. The reader stops reading what is far ahead.
 	waiting(p Partition) int64
-	// clock is the append stamp up to which the input has been read.
-	clock() int64
 	// held returns what waits, and the watermark; zero where records are not ordered.
 	held() (records, bytes, watermark int64)
 }
@@ -138,7 +136,5 @@ func (u *unordered) finish(ctx context.Context, _ bool, out releaser) error {
 func (u *unordered) mark() (mark, error) { return mark{offsets: maps.Clone(u.next)}, nil }
 
 func (u *unordered) waiting(Partition) int64 { return 0 }
-
-func (u *unordered) clock() int64 { return u.highest }
 
 func (u *unordered) held() (records, bytes, watermark int64) { return 0, 0, 0 }

@@ -33,7 +33,6 @@ func (g gtid) append(b []byte) []byte {
 type gtidSet interface {
 	add(gtid)
 	contains(gtidSet) bool
-	empty() bool
 	String() string
 }
 
@@ -174,8 +173,6 @@ func (s *mysqlGTIDs) contains(other gtidSet) bool {
 	return true
 }
 
-func (s *mysqlGTIDs) empty() bool { return len(s.of) == 0 }
-
 // String prints the set sorted, so that equal sets have equal texts.
 func (s *mysqlGTIDs) String() string {
 	sources := make([]string, 0, len(s.of))
@@ -241,8 +238,6 @@ func (s *mariaGTIDs) contains(other gtidSet) bool {
 	}
 	return true
 }
-
-func (s *mariaGTIDs) empty() bool { return len(s.last) == 0 }
 
 // String prints the position sorted by domain.
 func (s *mariaGTIDs) String() string {
