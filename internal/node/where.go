@@ -55,7 +55,7 @@ func beside(ctx context.Context, c pipeline.JournalConfig, log *slog.Logger) (*p
 		return nil, nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, nil, fmt.Errorf("%w: no journal in %s: %w", ErrEnvironment, c.Dir, err)
+		return nil, nil, fmt.Errorf("%w: no journal in %s: %w; it is made by the first `daybook run` or `server` there, and --data, -f and --brokers name another one", ErrEnvironment, c.Dir, err)
 	}
 	conn, running, err := dialSocket(ctx, dir, kafkaSocket)
 	if err != nil {
