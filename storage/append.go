@@ -111,7 +111,7 @@ func (j *Journal) makeRoom(logs []*raft.Log) error {
 }
 
 func (j *Journal) storeLogs(logs []*raft.Log) error {
-	a := &j.app
+	a, at := &j.app, j.tail.pos
 	a.clear()
 	defer a.clear()
 	for _, l := range logs {
@@ -120,7 +120,7 @@ func (j *Journal) storeLogs(logs []*raft.Log) error {
 			if err := j.writeFrames(); err != nil {
 				return err
 			}
-			if err := j.roll(n); err != nil {
+			if err := j.rollOr(n, at); err != nil {
 				return err
 			}
 		}

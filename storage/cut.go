@@ -2,9 +2,42 @@ package storage
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
+
+// A front that cannot be cut is tried again for a while: raft goes on as if it had been.
+const (
+	cutTries = 100
+	cutPause = 100 * time.Millisecond
+)
+
+// ReadyToCut takes what is needed for cutting off all entries of a command log, as a snapshot of a later one is to take
+// their place: raft 1.8.0 goes on with the snapshot also where the log then could not be cut. ErrDiskFull and ErrNoFiles say that
+// there is no room for it now, and nothing happened.
+func (j *Journal) ReadyToCut() error {
+	if err := j.writable(); err != nil {
+		return err
+	}
+	s := &j.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spare == nil {
+		if err := j.makeSpare(); err != nil {
+			return err
+		}
+	}
+	need := s.reserved + j.headroom()
+	if s.spareLen >= need {
+		return nil
+	}
+	if err := j.allocate(s.spare, s.spareLen, need); err != nil {
+		return err
+	}
+	s.spareLen = need
+	return nil
+}
 
 // firstKey holds the lowest raft index of a command log whose front raft cut off within a segment.
 const firstKey = "daybook.first"
@@ -40,7 +73,12 @@ func (j *Journal) DeleteRange(low, high uint64) error {
 // cutFront removes the entries up to high of a command log.
 func (j *Journal) cutFront(high, last uint64) error {
 	if high == last && len(j.current().entries) > 0 { // the log goes on behind a snapshot, at any index
-		if err := j.roll(0); err != nil {
+		err := j.roll(0)
+		for tries := 0; Refused(err) && tries < cutTries; tries++ { // ReadyToCut has what it needs, but for what the file system itself takes
+			j.rest(cutPause)
+			err = j.roll(0)
+		}
+		if err != nil {
 			return err
 		}
 	}

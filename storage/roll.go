@@ -31,6 +31,46 @@ func (j *Journal) roll(n int64) error {
 	return nil
 }
 
+// rollOr is roll in the middle of what raft stores as one. Where frames of that are written since the log ended at start, or
+// raft would not believe a refusal as the log was just cut, no error can be given any more that leaves all as it was: a segment
+// that cannot begin then lets the current one grow.
+func (j *Journal) rollOr(n int64, start uint64) error {
+	err := j.roll(n)
+	if !Refused(err) || j.tail.pos == start && !j.justCut {
+		return err
+	}
+	if full := j.outgrow(n); full != nil {
+		return fmt.Errorf("%w; nor could the current segment grow: %w", err, full)
+	}
+	return nil
+}
+
+// outgrow makes room for n bytes, and for all that is reserved, in the current segment. Where the disk is full that is the
+// room which the spare file has.
+func (j *Journal) outgrow(n int64) error {
+	s := &j.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	to := s.used + s.reserved + n + j.headroom()
+	if to <= s.alloc {
+		return nil
+	}
+	err := j.allocate(s.cur.file, s.alloc, to)
+	if errors.Is(err, ErrDiskFull) && s.spare != nil {
+		_ = s.spare.Close() // holds nothing yet
+		s.spare, s.spareLen = nil, 0
+		if err = j.fsys.Remove(s.spareAt); err == nil {
+			err = j.allocate(s.cur.file, s.alloc, to)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.alloc = to
+	return nil
+}
+
 // growEmpty makes room for n bytes in a current segment that holds nothing.
 func (j *Journal) growEmpty(n int64) error {
 	s := &j.space
@@ -69,6 +109,11 @@ func (j *Journal) nextSegment(position uint64, n int64) (*segment, int64, error)
 		return nil, 0, fmt.Errorf("starting segment %s: %w", path, refusal(err))
 	}
 	if err := j.fsys.SyncDir(j.dir); err != nil {
+		if err = refusal(err); errors.Is(err, ErrNoFiles) { // the directory was not opened, and nothing is written
+			if back := j.fsys.Rename(path, s.spareAt); back != nil {
+				return nil, 0, fmt.Errorf("starting segment %s: %v; taking it back: %w", path, err, back)
+			}
+		}
 		return nil, 0, fmt.Errorf("starting segment %s: %w", path, err)
 	}
 	seg := &segment{base: position, path: path, file: s.spare, prev: j.current().lastCRC, lastCRC: j.current().lastCRC, discard: closeSegment, report: j.report}

@@ -54,6 +54,12 @@ func (g *Machine) open(o Options, j *storage.Journal, fsm raft.FSM) (err error) 
 	if err := g.snapshots.matchLog(j); err != nil {
 		return err
 	}
+	g.snapshots.ready = func(index, term uint64) error {
+		if _, _, has := j.Anchor(index, term); has {
+			return nil // it is of this log
+		}
+		return j.ReadyToCut() // it takes the place of the whole log
+	}
 	c := baseConfig(o)
 	c.SnapshotThreshold = o.SnapshotEvery
 	c.TrailingLogs = 2 * o.SnapshotEvery

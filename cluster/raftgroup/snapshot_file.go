@@ -40,6 +40,7 @@ type fileSnapshots struct {
 	logger *slog.Logger
 	mu     sync.Mutex                        // held while files are listed and set aside or removed: raft and who checks them both do
 	newest atomic.Pointer[raft.SnapshotMeta] // as of the last List; nil: none
+	ready  func(index, term uint64) error    // refuses a snapshot of what ends with an entry if there is no room for it; nil: none
 }
 
 var _ raft.SnapshotStore = (*fileSnapshots)(nil)
@@ -193,6 +194,11 @@ func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 
 // Create implements raft.SnapshotStore.
 func (s *fileSnapshots) Create(_ raft.SnapshotVersion, index, term uint64, conf raft.Configuration, confIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	if s.ready != nil {
+		if err := s.ready(index, term); err != nil {
+			return nil, fmt.Errorf("beginning a snapshot: %w", err)
+		}
+	}
 	k := &fileSink{store: s, id: fmt.Sprintf("%020d-%020d", index, term), conf: raft.EncodeConfiguration(conf)}
 	k.index, k.term, k.confIndex = index, term, confIndex
 	return k, nil
