@@ -123,7 +123,7 @@ func (d *decoder) section(n *yaml.Node, path string, s Section) {
 		seen[k.Value] = true
 		fd := known[k.Value]
 		if fd == nil {
-			d.problem(k, join(path, k.Value), "unknown key"+suggestion(k.Value, keys(fields)))
+			d.problem(k, join(path, k.Value), "unknown key"+Suggestion(k.Value, keys(fields)))
 			continue
 		}
 		if fd.kind != KindOneOf {

@@ -73,8 +73,8 @@ func (a *At) Item(key string, i int) *At {
 	return &At{d: a.d, node: resolve(list.Content[i]), path: fmt.Sprintf("%s[%d]", join(a.path, key), i)}
 }
 
-// suggestion returns `; did you mean "x"?` for the nearest known name, if near.
-func suggestion(got string, known []string) string {
+// Suggestion returns `; did you mean "x"?` for the nearest known name, if near.
+func Suggestion(got string, known []string) string {
 	best, bestDistance := "", 1+max(1, len(got)/3)
 	for _, k := range known {
 		if d := distance(strings.ToLower(got), strings.ToLower(k)); d < bestDistance {

@@ -91,7 +91,7 @@ func Enum(values ...string) Rule {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(values, ", "), suggestion(s, values))
+		return fmt.Errorf("%q is not one of %s%s", s, strings.Join(values, ", "), Suggestion(s, values))
 	}}
 }
 

@@ -89,7 +89,7 @@ func parseSecretRef(n *yaml.Node) (where, name string, err error) {
 	}
 	where = n.Content[0].Value
 	if where != "env" && where != "file" {
-		return "", "", fmt.Errorf("unknown key %q: want env or file%s", where, suggestion(where, []string{"env", "file"}))
+		return "", "", fmt.Errorf("unknown key %q: want env or file%s", where, Suggestion(where, []string{"env", "file"}))
 	}
 	return where, name, nil
 }

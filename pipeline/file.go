@@ -22,6 +22,7 @@ type File struct {
 	Journal  JournalConfig
 	Sources  []SourceEntry
 	Sinks    []SinkEntry
+	Path     string // where it was read from; empty where it was not
 
 	kinds Kinds
 }
@@ -33,6 +34,7 @@ func LoadFile(path string, kinds Kinds) (*File, error) {
 	if err := configs.Load(path, f); err != nil {
 		return nil, err
 	}
+	f.Path = path
 	return f, nil
 }
 

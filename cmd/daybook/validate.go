@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-data/daybook/internal/node"
@@ -14,19 +11,13 @@ func (c *cli) validateCommand() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check pipeline files without running them",
 		Long: `Checks each file as strictly as run does and prints every problem with its line and
-column. It opens no connection. Exit code 2 if any file is not right.`,
+column. It opens no journal and no connection to another machine. Exit code 2 if any file
+is not right. Of files whose journal is a folder it warns, with exit code 0, if a sink
+reads a stream that no source of all of them fills: name them together.`,
 		Example: "  daybook validate shop.yaml",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, files []string) error {
-			var errs []error
-			for _, f := range files {
-				if _, err := node.Load(f); err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				fmt.Fprintf(c.stdout, "%s: ok\n", f)
-			}
-			return errors.Join(errs...)
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return node.Validate(cmd.Context(), files, c.stdout, c.stderr)
 		},
 	}
 }

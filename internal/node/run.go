@@ -41,7 +41,7 @@ func Run(ctx context.Context, o RunOptions) (err error) {
 	r := &running{options: o}
 	defer r.close()
 	for _, f := range files {
-		if err := r.add(ctx, f, all); err != nil {
+		if err := r.add(ctx, f, files, all); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (r *running) close() {
 }
 
 // add opens the journal and the worker of one file; a file with nothing in Only is left out.
-func (r *running) add(ctx context.Context, f *pipeline.File, all *stores) error {
+func (r *running) add(ctx context.Context, f *pipeline.File, files []*pipeline.File, all *stores) error {
 	only := slices.DeleteFunc(slices.Clone(r.options.Only), func(n string) bool { return !slices.Contains(namesOf(f), n) })
 	if len(r.options.Only) > 0 && len(only) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (r *running) add(ctx context.Context, f *pipeline.File, all *stores) error 
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	r.workers = append(r.workers, w)
-	return nil
+	return r.warnUnfilled(ctx, f, files, j)
 }
 
 // run runs the workers, and beside them what answers questions about them.
