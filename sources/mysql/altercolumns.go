@@ -24,9 +24,11 @@ func (a *alteration) add(p *cursor) error {
 		return nil
 	case p.accept("UNIQUE"):
 		return a.addUnique()
-	case p.accept("SYSTEM", "VERSIONING"), p.accept("PERIOD"):
+	case p.accept("SYSTEM", "VERSIONING"), p.accept("PERIOD", "FOR"):
 		return errors.New("SYSTEM VERSIONING")
-	case p.peek(0).kind == tokenWord && slices.Contains([]string{"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK", "PARTITION", "VECTOR"}, strings.ToUpper(p.peek(0).text)):
+	case p.accept("VECTOR", "INDEX"), p.accept("VECTOR", "KEY"):
+		return nil
+	case p.peek(0).kind == tokenWord && slices.Contains([]string{"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK", "PARTITION"}, strings.ToUpper(p.peek(0).text)):
 		return nil
 	}
 	p.accept("COLUMN")
@@ -145,7 +147,7 @@ func (a *alteration) drop(p *cursor) error {
 	case p.accept("PARTITION"):
 		a.rowsLost = "ALTER TABLE ... DROP PARTITION"
 		return nil
-	case p.accept("SYSTEM", "VERSIONING"), p.accept("PERIOD"):
+	case p.accept("SYSTEM", "VERSIONING"), p.accept("PERIOD", "FOR"):
 		return errors.New("SYSTEM VERSIONING")
 	}
 	p.accept("COLUMN")

@@ -216,9 +216,9 @@ func (d *ddl) element(t *table, p *cursor) ([]string, error) {
 		p.acceptAny("INDEX", "KEY")
 		return uniqueColumns(constraint, p)
 	case p.peek(0).kind == tokenName: // a quoted name is a column's
-	case p.acceptAny("INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK", "VECTOR"):
+	case p.acceptAny("INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"), p.accept("VECTOR", "INDEX"), p.accept("VECTOR", "KEY"):
 		return nil, nil
-	case p.accept("PERIOD"):
+	case p.accept("PERIOD", "FOR"):
 		return nil, errors.New("PERIOD")
 	}
 	name, ok := p.name()

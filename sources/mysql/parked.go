@@ -283,7 +283,7 @@ func (r *reader) mended(n tableName, bar *pipeline.StopError) (bool, error) {
 		if r.cfg.Cascades == cascadesIgnore {
 			return true, nil
 		}
-		acting, err := r.cascades()
+		acting, err := r.cascades(n.db)
 		_, still := acting[n]
 		return !still, err
 	case codeEmptied:

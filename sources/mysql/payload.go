@@ -87,10 +87,8 @@ func (r *reader) inner(in io.Reader) error {
 		if err := r.body(&h, body); err != nil {
 			return err
 		}
-		if r.batch.full() {
-			if err := r.emit(); err != nil {
-				return err
-			}
+		if err := r.emitFull(); err != nil {
+			return err
 		}
 	}
 }

@@ -80,7 +80,13 @@ func (r *reader) barred(end logEnd, list []tableInfo) (map[tableName]*pipeline.S
 	if !r.srv.hidesCascades() || r.cfg.Cascades == cascadesIgnore {
 		return bars, nil
 	}
-	acting, err := r.cascades()
+	var databases []any
+	for _, t := range list {
+		if !slices.Contains(databases, any(t.name.db)) {
+			databases = append(databases, t.name.db)
+		}
+	}
+	acting, err := r.cascades(databases...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +108,20 @@ func unseenCascade(where string) *pipeline.StopError {
 		Fix: "make the foreign key RESTRICT, or accept with `cascades: ignore` that these changes are not seen"}
 }
 
-// cascades returns the tables with foreign keys that change their rows, and the name of
-// one of these keys.
-func (r *reader) cascades() (map[tableName]string, error) {
+// cascades returns the tables of the databases with foreign keys that change their rows,
+// and the name of one of these keys. It does not ask for those of the whole server, for
+// which MariaDB opens every table that there is.
+func (r *reader) cascades(databases ...any) (map[tableName]string, error) {
+	acting := map[tableName]string{}
+	if len(databases) == 0 {
+		return acting, nil
+	}
 	rows, err := r.srv.db.QueryContext(r.ctx, `SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
-		WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')`)
+		WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
+		AND CONSTRAINT_SCHEMA IN (?`+strings.Repeat(", ?", len(databases)-1)+")", databases...)
 	if err != nil {
 		return nil, fmt.Errorf("listing foreign keys: %w", err)
 	}
-	acting := map[tableName]string{}
 	err = scanAll(rows, func() error {
 		var db, table, constraint string
 		err := rows.Scan(&db, &table, &constraint)

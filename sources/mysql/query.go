@@ -105,9 +105,12 @@ func (r *reader) query(h *replication.EventHeader, b []byte) error {
 		}
 		r.tx.open = true
 		return nil
-	case "COMMIT", "ROLLBACK":
-		// ROLLBACK is logged only where tables without transactions changed: what
-		// was logged before it stands.
+	case "COMMIT":
+		return r.commit(h)
+	case "ROLLBACK":
+		if err := r.rollback(h, savepoint{}); err != nil {
+			return err
+		}
 		return r.commit(h)
 	}
 	c := cursor{}
@@ -137,7 +140,12 @@ func (r *reader) statement(h *replication.EventHeader, s statement, c *cursor, c
 	}
 	first := strings.ToUpper(c.peek(0).text)
 	switch first {
-	case "SAVEPOINT", "RELEASE", "ROLLBACK":
+	case "SAVEPOINT":
+		r.savepoint(c)
+		return nil
+	case "ROLLBACK":
+		return r.rollbackTo(h, c)
+	case "RELEASE":
 		return nil
 	case "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "IMPORT":
 		return r.loggedAsStatement(s, c)

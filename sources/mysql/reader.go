@@ -84,6 +84,7 @@ type transaction struct {
 	// rows counts the records of each table, for their positions. These must not hang on
 	// which other tables are captured: that may change between two readings.
 	rows map[string]int64
+	held heldBack
 }
 
 // binding is a table map met before, with what it led to.
@@ -106,10 +107,7 @@ func (r *reader) event(e *replication.BinlogEvent) error {
 	if err := r.body(h, g.Data); err != nil {
 		return err
 	}
-	if r.batch.full() {
-		return r.emit()
-	}
-	return nil
+	return r.emitFull()
 }
 
 // structural handles the two kinds of event that the library decodes.

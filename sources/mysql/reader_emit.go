@@ -16,7 +16,7 @@ const (
 
 // flush hands on what was collected; the server has nothing more to send just now.
 func (r *reader) flush() error {
-	if len(r.batch.records) == 0 && (!r.moved || time.Since(r.placed) < moveEvery) {
+	if len(r.batch.records) == 0 && (!r.moved || time.Since(r.placed) < moveEvery) || r.tx.held.records > 0 && !r.tx.held.large() {
 		return nil
 	}
 	r.placed = time.Time{}

@@ -207,10 +207,8 @@ func (r *reader) emitRows(h *replication.EventHeader, e rowsEvent, c *rowCodec) 
 		if images, err = r.emitRow(e.op, images, c, t, n); err != nil {
 			return r.undecodable(c, err)
 		}
-		if r.batch.full() {
-			if err := r.emit(); err != nil {
-				return err
-			}
+		if err := r.emitFull(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -325,6 +323,7 @@ func (r *reader) add(a []byte, start, valueEnd int, full string, micros int64) {
 	r.batch.positions = strconv.AppendInt(p, r.tx.rows[full], 10)
 	r.tx.rows[full]++
 	r.beyond = true
+	r.tx.held.collected(&r.batch, len(key)+len(value))
 	r.batch.add(key, value, full, micros)
 	if r.snap != nil {
 		r.snap.touch(full, key)

@@ -16,6 +16,10 @@ func (c *valueCodec) fromText(dst, v []byte) ([]byte, error) {
 		if err != nil {
 			return dst, fmt.Errorf("%q is not a number", v)
 		}
+		if c.kind == typeFloat {
+			// Whatever digits came, they name the number that is stored.
+			return c.appendFloat(dst, float64(float32(f)), 32), nil
+		}
 		return appendDouble(dst, f), nil
 	case typeDecimal:
 		return appendQuoted(dst, v), nil

@@ -51,9 +51,10 @@ func connect(ctx context.Context, cfg *Config, tlsConfig *tls.Config) (*server, 
 	// Values come as they are stored: text in its own character set, so that both
 	// phases decode it with the same code; TIMESTAMP in UTC; CHAR without padding. The
 	// others are what a server or its init_connect may have set so that a SELECT leaves
-	// rows out, sorts by the beginning of a value only, or sees an old state.
+	// rows out, sees an old state, or sorts by the beginning of a value only: a key has at
+	// most 3,072 bytes, with the weights of a collation some times that.
 	c.Params = map[string]string{"time_zone": "'+00:00'", "character_set_results": "NULL", "sql_mode": "''",
-		"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "max_sort_length": "8388608"}
+		"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "max_sort_length": "32768", "sort_buffer_size": "8388608"}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", cfg.Addr, err)
@@ -77,15 +78,20 @@ func (s *server) explain(err error, cfg *Config) error {
 		return err
 	}
 	switch e.Number {
-	case 1045, 1698, 1044, 1227, 1142:
+	case 1045, 1698, 1044, 1227, 1142, 1820, 1862, 3118: // of the last, passwords that have expired and an account that is locked
 		return denied(cfg, err)
+	case 3159:
+		return &pipeline.StopError{Code: "tls-required", Where: cfg.Addr, Err: err, Fix: "set `tls.mode: verify` (or encrypt)"}
 	}
 	return err
 }
 
 func denied(cfg *Config, err error) error {
-	return &pipeline.StopError{Code: "access-denied", Where: cfg.Addr, Err: err,
-		Fix: fmt.Sprintf("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO %s, or correct user and password", cfg.User)}
+	fix := fmt.Sprintf("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO %s, or correct user and password", cfg.User)
+	if cfg.TLS.Mode == tlsOff || cfg.TLS.Mode == "" {
+		fix += "; where the account has to encrypt, set `tls.mode`"
+	}
+	return &pipeline.StopError{Code: "access-denied", Where: cfg.Addr, Err: err, Fix: fix}
 }
 
 func (s *server) learn(ctx context.Context) error {

@@ -29,7 +29,9 @@ func TestServerInNewYork(t *testing.T) {
 			if flavor == "mariadb" {
 				start = services.MariaDBForTest
 			}
-			r := newRig(t, start(t, services.Options{}))
+			// Nor do the server's defaults for sessions change what the source's own read.
+			r := newRig(t, start(t, services.Options{Args: []string{"--transaction-isolation=READ-UNCOMMITTED",
+				"--init-connect=SET autocommit = IF(USER() LIKE 'repl%', 0, 1), sql_select_limit = IF(USER() LIKE 'repl%', 2, 1000000)"}}))
 			r.exec(newYork...)
 			r.exec("SET GLOBAL time_zone = 'America/New_York'", "CREATE TABLE z (id INT AUTO_INCREMENT PRIMARY KEY, ts TIMESTAMP(6) NULL, dt DATETIME(6), made TIMESTAMP DEFAULT CURRENT_TIMESTAMP, n INT DEFAULT 0)")
 			there := r.open("") // in the server's zone
@@ -58,6 +60,12 @@ func TestServerInNewYork(t *testing.T) {
 			r.exec("UPDATE z SET n = n + 1")
 			r.once()
 			r.equal("z")
+			r.exec("SET GLOBAL require_secure_transport = ON")
+			code := map[string]string{"mysql": "tls-required", "mariadb": "access-denied"}[flavor]
+			if stop := r.wantStop(code); !strings.Contains(stop.Fix, "tls.mode") {
+				t.Errorf("the fix is %q", stop.Fix)
+			}
+			r.exec("SET GLOBAL require_secure_transport = OFF")
 		})
 	}
 }

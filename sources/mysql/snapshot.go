@@ -85,6 +85,15 @@ func (s *snapshot) emptied(n tableName) {
 	}
 }
 
+// recall is called when changes that touch was called for have been taken back.
+func (s *snapshot) recall() {
+	s.chunk = nil // it is read again
+	for table := range s.seen {
+		s.seen[table] = map[string]struct{}{}
+	}
+	s.seenKeys = 0
+}
+
 // forget takes a table out: it is gone, or new and all its rows will be in the log.
 func (s *snapshot) forget(n tableName) {
 	if len(s.wait) > 0 && s.current() == n {
