@@ -44,7 +44,7 @@ type sinkCounters struct {
 	stamp                                                     atomic.Int64 // of the last record handed over
 	waiting                                                   atomic.Int64 // stamp of the record at the cursor, before the first is handed over
 	watermark, held, heldBytes                                atomic.Int64
-	behind, unread                                            atomic.Int64 // records
+	behind, unread                                            atomic.Int64 // offsets
 	readTo                                                    atomic.Int64 // sum of the offsets read up to
 	calling                                                   atomic.Int64 // when the destination was called that has not answered, in ns; 0: none
 	retries                                                   atomic.Int64

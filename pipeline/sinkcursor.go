@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// SinkCursor returns the cursor of a sink as the journal holds it, and how many records
-// of its streams lie behind it. A sink that keeps its cursor at its destination leaves a
+// SinkCursor returns the cursor of a sink as the journal holds it, and how many offsets
+// of its streams lie behind it (see SinkStatus.Behind). A sink that keeps its cursor at its destination leaves a
 // copy here, which may be a little old. Streams that are not there yet are left out.
 func (j *Journal) SinkCursor(ctx context.Context, pipeline string, sink *SinkEntry) (at map[Partition]int64, behind int64, err error) {
 	existing, err := j.Streams(ctx)

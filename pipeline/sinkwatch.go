@@ -104,7 +104,7 @@ func (w *sinkWatch) checkMoves(now time.Time) {
 	if trouble := w.d.journal.trouble.since(time.Minute); trouble != "" {
 		what += "; the journal's client says: " + trouble
 	}
-	err := fmt.Errorf("nothing has moved since %s although %d records wait: %s", w.movedAt.UTC().Format(time.RFC3339), c.behind.Load(), what)
+	err := fmt.Errorf("nothing has moved since %s although %d offsets wait: %s", w.movedAt.UTC().Format(time.RFC3339), c.behind.Load(), what)
 	if !stalled {
 		w.d.log.Error("the sink is stalled", "error", err)
 	}

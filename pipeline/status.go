@@ -61,7 +61,8 @@ type SinkStatus struct {
 	// Watermark is the event time below which all has been released; zero where records
 	// are not ordered.
 	Watermark time.Time `json:"watermark,omitzero"`
-	// Behind is how many records of the journal are not delivered yet, and Lag how long
+	// Behind is how many offsets of the journal are not delivered yet: records, and the
+	// marks that end transactions, which have one each. Only 0 is exact. Lag is how long
 	// the sink is behind by the clock of the journal.
 	Behind int64         `json:"behind"`
 	Lag    time.Duration `json:"lag"`

@@ -297,7 +297,7 @@ func TestStatusOfAJournalAtBrokers(t *testing.T) {
 	fill(t, addr, "app.events", 5)
 	fill(t, addr, "daybook.late.shop.archive", 1)
 	text := daybook(t, exitOK, "status", "-f", write(t, good), "--brokers", addr)
-	if !strings.Contains(text, "archive: 10 records behind, 0 dead letters, 2 late") {
+	if !strings.Contains(text, "archive: 10 offsets behind, 0 dead letters, 2 late") {
 		t.Errorf("status shows\n%s", text)
 	}
 }

@@ -88,7 +88,7 @@ func collectSink(ch chan<- prometheus.Metric, name string, s *pipeline.SinkStatu
 		metric{sinkDesc("late_total", "Records that came after their time was released."), counter, float64(s.Late)},
 		metric{sinkDesc("held_records", "Records waiting in the reorderer."), gauge, float64(s.Held)},
 		metric{sinkDesc("held_bytes", "Bytes waiting in the reorderer."), gauge, float64(s.HeldBytes)},
-		metric{sinkDesc("behind_records", "Records in the journal that are not delivered."), gauge, float64(s.Behind)},
+		metric{sinkDesc("behind_offsets", "Offsets in the journal that are not delivered: records, and the marks that end transactions."), gauge, float64(s.Behind)},
 		metric{sinkDesc("lag_seconds", "How long the sink is behind the journal."), gauge, s.Lag.Seconds()},
 	)
 	if !s.Watermark.IsZero() {

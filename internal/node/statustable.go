@@ -181,7 +181,7 @@ func (h *held) print(out io.Writer) {
 		printReport(out, s.Source, &pipeline.Report{Parked: s.Parked})
 	}
 	for _, s := range h.Sinks {
-		fmt.Fprintf(out, "%s: %d records behind, %d dead letters, %d late\n", s.Sink, s.Behind, s.DeadLetters, s.Late)
+		fmt.Fprintf(out, "%s: %d offsets behind, %d dead letters, %d late\n", s.Sink, s.Behind, s.DeadLetters, s.Late)
 		for _, p := range sortedPartitions(s.Cursor) {
 			fmt.Fprintf(out, "%s: cursor %s@%d\n", s.Sink, p, s.Cursor[p])
 		}
