@@ -197,7 +197,7 @@ func (t *Transport) serve(raw net.Conn) {
 		_ = raw.Close()
 		t.stats.refused.Add(1)
 		if t.ctx.Err() == nil && !errors.Is(err, errEmpty) && t.complaints.due(raw.RemoteAddr(), time.Now()) {
-			t.o.Logger.Warn("a connection was refused: it does not come from a node of this cluster; others of its host within a minute are only counted", "from", raw.RemoteAddr(), "error", err)
+			t.o.Logger.Warn("a connection was refused: the other side is no node of this cluster; others of its host within a minute are only counted", "from", raw.RemoteAddr(), "error", err)
 		}
 		return
 	}
