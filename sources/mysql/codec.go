@@ -146,9 +146,6 @@ func logType(dataType, flavor string) byte {
 func (c *rowCodec) bindTo(m *tableMap) {
 	for i := range c.columns {
 		c.columns[i].kind, c.columns[i].meta = m.columns[i].kind, m.columns[i].meta
-		if k := m.columns[i].kind; k == typeTime || k == typeDatetime || k == typeTimestamp {
-			c.columns[i].fsp = 0
-		}
 	}
 }
 

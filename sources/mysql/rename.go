@@ -99,6 +99,9 @@ func ghostOf(n, copied tableName) bool {
 	if n.db != copied.db {
 		return false
 	}
+	if base, is := strings.CutSuffix(ghost, "_gho"); is && len([]rune(ghost)) == 64 && strings.HasPrefix("_"+name, base) {
+		return true // a name that had to be cut
+	}
 	switch ghost {
 	case "_" + name + "_gho", "lhmn_" + name, "__osc_new_" + name:
 		return true

@@ -173,8 +173,13 @@ func (r *registry) fromMap(ctx context.Context, m *tableMap, old *table) (*table
 			return nil, fmt.Errorf("column %s of %s.%s: %w", m.columns[i].name, m.db, m.name, err)
 		}
 		if old != nil {
-			if k := old.index(c.Name); k >= 0 && old.Columns[k].Type == c.Type && (c.Type == "float" || c.Type == "double") {
-				c.Dec = old.Columns[k].Dec
+			if k := old.index(c.Name); k >= 0 && old.Columns[k].Type == c.Type {
+				switch m.columns[i].kind {
+				case typeFloat, typeDouble:
+					c.Dec = old.Columns[k].Dec
+				case typeTime, typeDatetime, typeTimestamp:
+					c.Len = old.Columns[k].Len
+				}
 			}
 		}
 		t.Columns = append(t.Columns, c)

@@ -9,6 +9,9 @@ type clock struct {
 
 // temporal appends a date or time from its form in the log.
 func (c *valueCodec) temporal(dst, b []byte, n int) ([]byte, int, error) {
+	if c.hires() {
+		return c.appendHires(dst, b), n, nil
+	}
 	switch c.kind {
 	case typeDate:
 		v := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16

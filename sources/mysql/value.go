@@ -88,6 +88,9 @@ func (c *valueCodec) fixed(dst, b []byte) ([]byte, int, error) {
 }
 
 func (c *valueCodec) fixedLen() int {
+	if c.hires() {
+		return c.hiresLen()
+	}
 	fraction := int(c.meta+1) / 2
 	switch c.kind {
 	case typeFloat:
