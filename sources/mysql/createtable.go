@@ -181,11 +181,35 @@ func (d *ddl) createdCharset(n tableName, c *cursor) (string, error) {
 	if charset != "" {
 		return charset, nil
 	}
+	if altered, err := d.databasesAltered(); err != nil {
+		return "", err
+	} else if altered {
+		return "", errors.New("no character set, and that of a database was changed since")
+	}
 	err := d.srv.db.QueryRowContext(d.ctx, "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", n.db).Scan(&charset)
 	if err != nil {
 		return "", fmt.Errorf("no character set, and none of the database to be found")
 	}
 	return canonicalCharset(charset), nil
+}
+
+// databasesAltered reports whether the log has an ALTER DATABASE behind the reader. It
+// matters where the log does not say the character sets of columns itself.
+func (r *reader) databasesAltered() (bool, error) {
+	if r.srv.flavor == flavorMySQL || r.at.before(r.unaltered) {
+		return false, nil
+	}
+	end, err := r.srv.end(r.ctx)
+	if err != nil {
+		return false, err
+	}
+	altered, err := r.scanDDL(r.safe.place, r.done, end.place, r.at, func(_ statement, c *cursor) bool {
+		return c.accept("ALTER", "DATABASE") || c.accept("ALTER", "SCHEMA")
+	})
+	if err == nil && !altered {
+		r.unaltered = end.place
+	}
+	return altered, err
 }
 
 // createdKind reports whether the table keeps old versions of its rows.

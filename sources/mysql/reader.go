@@ -38,6 +38,7 @@ type reader struct {
 	done      gtidSet // the transactions behind us
 	safe      mark    // the last place to resume from
 	reached   place   // the furthest place handled on this server, in this run or before
+	unaltered place   // from here up to there no ALTER DATABASE is logged; see databasesAltered
 	native    bool    // all that was handled lies before places of this server that come from now on
 	moved     bool    // safe is ahead of the last position emitted
 	beyond    bool    // records were collected that lie behind safe

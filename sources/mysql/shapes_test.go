@@ -84,6 +84,18 @@ func TestShapesOfStatements(t *testing.T) {
 	})
 }
 
+// Where the log does not say a column's character set, a table that took its database's is
+// not read by the one that the database has now.
+func TestCharacterSetOfTheDatabaseThen(t *testing.T) {
+	r := newRig(t, pool.MariaDB(t))
+	r.exec("CREATE TABLE t (id INT PRIMARY KEY)")
+	r.once()
+	r.exec("ALTER DATABASE CHARACTER SET latin1", "CREATE TABLE l (id INT PRIMARY KEY, a TEXT)", "INSERT INTO l VALUES (1,'é')",
+		"ALTER DATABASE CHARACTER SET utf8mb4", "CREATE TABLE m (id INT PRIMARY KEY, a TEXT)", "INSERT INTO m VALUES (1,'é')", "INSERT INTO l VALUES (2,'ü')")
+	r.once()
+	r.equal("l", "m")
+}
+
 // A unique key that comes to allow NULL names no row any more; one that takes another's
 // place renames them all, also where the statement could not be followed.
 func TestUniqueKeysThatChange(t *testing.T) {
