@@ -9,9 +9,11 @@ import (
 
 // serving is what a leader has to know before it answers readers.
 type serving struct {
-	mu       sync.Mutex // held while the lead is verified
-	term     uint64     // of which an entry is known to be committed; guarded by mu
-	verified time.Time  // when the last round began that confirmed the lead in this term; guarded by mu
+	round sync.Mutex // held during a round over the network, so that those who wait share the next one; taken before mu
+
+	mu       sync.Mutex // guards all below
+	term     uint64     // of which an entry is known to be committed
+	verified time.Time  // when the last round began that confirmed the lead in this term
 }
 
 // Serves says whether this member leads and an entry of its own term is committed: only then is all that earlier leaders
@@ -55,18 +57,34 @@ func (g *Group) ConfirmSince(since time.Time) error {
 	if g.alone != nil {
 		return nil
 	}
-	g.serving.mu.Lock()
-	defer g.serving.mu.Unlock()
-	if !g.servesLocked() {
-		return ErrNotLeader
+	if _, confirmed, err := g.confirmed(since); confirmed || err != nil {
+		return err
 	}
-	if g.serving.verified.After(since) {
-		return nil
+	g.serving.round.Lock()
+	defer g.serving.round.Unlock()
+	term, confirmed, err := g.confirmed(since) // by the round that this one has waited for
+	if confirmed || err != nil {
+		return err
 	}
-	now := time.Now()
+	began := time.Now()
 	if err := g.Verify(); err != nil {
 		return err
 	}
-	g.serving.verified = now
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if !g.servesLocked() || g.serving.term != term {
+		return ErrNotLeader
+	}
+	g.serving.verified = began
 	return nil
+}
+
+// confirmed says in which term this member leads, and whether a round that began after a time has confirmed it.
+func (g *Group) confirmed(since time.Time) (term uint64, yes bool, err error) {
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if !g.servesLocked() {
+		return 0, false, ErrNotLeader
+	}
+	return g.serving.term, g.serving.verified.After(since), nil
 }
