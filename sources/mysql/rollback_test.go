@@ -8,6 +8,7 @@ import (
 // Rows that the log has although they were rolled back never were, at no sink, and those
 // of tables without transactions stand.
 func TestRowsThatWereRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, pool.MariaDB(t)) // MySQL with GTIDs refuses such transactions, or does not log them
 	r.db.SetMaxOpenConns(1)         // for the temporary tables
 	r.exec("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE TABLE m (id INT PRIMARY KEY, a INT) ENGINE=MyISAM", "INSERT INTO t VALUES (1,1),(50,0)")

@@ -87,6 +87,7 @@ func TestShapesOfStatements(t *testing.T) {
 // Where the log does not say a column's character set, a table that took its database's is
 // not read by the one that the database has now.
 func TestCharacterSetOfTheDatabaseThen(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, pool.MariaDB(t))
 	r.exec("CREATE TABLE t (id INT PRIMARY KEY)")
 	r.once()
