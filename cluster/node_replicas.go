@@ -48,6 +48,9 @@ func (n *Node) keepReplicas() {
 }
 
 func (n *Node) tendReplicas(told notices) {
+	// Asked before the metadata is read: what that says while the node starts may be old, and a round takes as long as
+	// journals take to open.
+	settled := n.isReady()
 	var all sync.WaitGroup
 	var mu sync.Mutex // guards told
 	room := make(chan struct{}, openAtOnce)
@@ -66,7 +69,7 @@ func (n *Node) tendReplicas(told notices) {
 			room <- struct{}{}
 			all.Go(func() {
 				defer func() { <-room }()
-				err := n.tendReplica(l, h)
+				err := n.tendReplica(l, h, settled)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil && len(told) == 0 {
@@ -83,8 +86,18 @@ func (n *Node) tendReplicas(told notices) {
 	all.Wait()
 }
 
-// tendReplica makes one journal here what the metadata wants it to be.
-func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
+// isReady says whether [Node.Ready] is closed.
+func (n *Node) isReady() bool {
+	select {
+	case <-n.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// tendReplica makes one journal here what the metadata wants it to be. Unless that is settled, nothing is begun or given up.
+func (n *Node) tendReplica(l *liveStream, h *journalHandle, settled bool) error {
 	s := l.stream
 	born, noted := n.file.Get().Replicas[h.name]
 	mine, has := metadata.FindReplica(s.ReplicasOf(h.number), n.id)
@@ -92,12 +105,6 @@ func (n *Node) tendReplica(l *liveStream, h *journalHandle) error {
 	want, wanted := mine, has
 	if leaving && (noted && born == old.Born || !noted && old.Born == 0) {
 		want, wanted = old, true // its group may still count on it
-	}
-	settled := false
-	select {
-	case <-n.ready:
-		settled = true
-	default: // what the metadata says may be old
 	}
 	switch {
 	case wanted && noted && born == want.Born:
