@@ -173,13 +173,10 @@ func (r *Replay) stretch(ctx context.Context, parts []Partition) (from, to map[P
 			}
 		}
 	}
-	switch b := r.options.To; {
-	case b.Offsets != nil:
+	// A time ends nothing here: what follows may still belong to the stretch, however late
+	// it was appended (a worker that was down, logs from before).
+	if b := r.options.To; b.Offsets != nil {
 		to = maps.Clone(b.Offsets)
-	case !b.Time.IsZero():
-		if err := r.endByStamp(ctx, from, to); err != nil {
-			return nil, nil, err
-		}
 	}
 	for p := range to {
 		to[p] = max(min(to[p], ends[p]), from[p])
@@ -202,25 +199,6 @@ func (r *Replay) checkStart(from, starts, ends map[Partition]int64) error {
 		case o == starts[p] && o > 0 && !r.options.From.Time.IsZero():
 			r.deliver.log.Warn("the journal may not reach back to the time asked for: older records have expired", "partition", p.String(), "oldest", o)
 		}
-	}
-	return nil
-}
-
-// endByStamp sets the ends behind which the order itself would take a record of the
-// stretch for late. Where records are not ordered any that follows may still belong to
-// it, however late it was appended, so all are looked at.
-func (r *Replay) endByStamp(ctx context.Context, from, to map[Partition]int64) error {
-	o := r.deliver.entry.Order
-	if o == nil {
-		return nil
-	}
-	stamp := r.options.To.Time.Add(o.MaxOutOfOrder).UnixMicro()
-	for p := range to {
-		end, err := r.deliver.journal.firstStamped(ctx, p, from[p], to[p], stamp)
-		if err != nil {
-			return err
-		}
-		to[p] = end
 	}
 	return nil
 }
