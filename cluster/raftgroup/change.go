@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,9 +17,39 @@ func (m *member) Servers() []raft.Server {
 	return r.GetConfiguration().Configuration().Servers
 }
 
-// AddVoter makes another member a voter, or adds it as one. Only the leader can.
+// AddVoter makes another member a voter, or adds it as one. Only the leader can. A member gets its vote once it has what the
+// leader has when it is asked: the error says so if that takes more than an election timeout.
 func (m *member) AddVoter(id, address string, timeout time.Duration) error {
+	if err := m.awaitMember(raft.ServerID(id)); err != nil {
+		return err
+	}
 	return appendErr(m.await(m.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, timeout)))
+}
+
+// awaitMember waits until a member that has no vote knows that it is a member. It votes for nobody before, and learns it from
+// a leader alone: with a second voter that waits for a leader nobody might be elected any more.
+func (m *member) awaitMember(id raft.ServerID) error {
+	servers := m.Servers()
+	if Votes(servers, id) || !slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id }) {
+		return nil
+	}
+	last := m.raft.LastIndex() // the entry that made it a member is not behind that
+	for end := time.Now().Add(m.o.Timeout); ; {
+		has, _ := m.Acked(id)
+		switch {
+		case !m.Leads():
+			return ErrNotLeader
+		case has >= last:
+			return nil
+		case !time.Now().Before(end):
+			return fmt.Errorf("copy %s gets no vote yet: it has the entries up to %d of %d", id, has, last)
+		}
+		select {
+		case <-m.done:
+			return m.ClosedErr()
+		case <-time.After(heirPause):
+		}
+	}
 }
 
 // AddNonvoter adds a member that gets the log and has no vote. A voter stays one. Only the leader can.

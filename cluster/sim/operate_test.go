@@ -238,7 +238,8 @@ func (w *world) replace(m *machine) {
 	m.renew()
 	m.on()
 	for _, name := range w.s.names() {
-		if !w.insist(name, func(g administered) error { return g.AddVoter(m.serverID(), m.id, patience) }) {
+		if !w.insist(name, func(g administered) error { return g.AddNonvoter(m.serverID(), m.id, patience) }) ||
+			!w.insist(name, func(g administered) error { return g.AddVoter(m.serverID(), m.id, patience) }) {
 			w.violated("%s cannot be added to the %s again", m.id, name)
 		}
 	}
