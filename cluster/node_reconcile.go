@@ -83,7 +83,10 @@ func (n *Node) reconcileGroup(s *metadata.Stream, h *journalHandle) error {
 	}
 	// An old copy goes as soon as the group does not count on it: a new one on the same node waits for that.
 	for _, r := range s.LeavingOf(h.number) {
-		if _, there := in(r); !there && g.Settled() {
+		if _, there := in(r); !there {
+			if err := g.Settled(); err != nil {
+				return err
+			}
 			_, err := n.proposer.propose(n.ctx, metadata.Command{DropReplica: &metadata.DropReplica{ID: h.stream, Journal: h.number, Replica: r}})
 			return err
 		}
