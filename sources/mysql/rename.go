@@ -78,6 +78,9 @@ func (d *ddl) renamed(list []renaming) {
 		}
 		old, was := before[n]
 		now, is := d.reg.tables[n]
+		if is && old != nil && now == nil {
+			d.reg.former[n] = old.keyColumns()
+		}
 		switch {
 		case was && !is:
 			d.gone(n, "RENAME")

@@ -45,6 +45,9 @@ var shapes = []shape{
 		steps: []string{"RENAME TABLE left_one TO other, right_one TO left_one, other TO right_one", "INSERT INTO left_one VALUES (4,4)", "INSERT INTO right_one VALUES (5,5)"}},
 	{name: "the key's values are written otherwise", tables: []string{"typed", "timed", "padded"}, setup: []string{"CREATE TABLE typed (id INT PRIMARY KEY, b INT)", "INSERT INTO typed VALUES (1,11),(2,12)", "CREATE TABLE timed (id DATETIME PRIMARY KEY, b INT)", "INSERT INTO timed VALUES ('2024-01-02 03:04:05',11)", "CREATE TABLE padded (id BINARY(4) PRIMARY KEY, b INT)", "INSERT INTO padded VALUES ('abcd',1)"},
 		steps: []string{"ALTER TABLE typed MODIFY id VARCHAR(20)", "UPDATE typed SET b = 5", "DELETE FROM typed WHERE id = '2'", "ALTER TABLE timed MODIFY id DATETIME(3)", "UPDATE timed SET b = 3", "ALTER TABLE padded MODIFY id BINARY(6)", "UPDATE padded SET b = 3"}},
+	{name: "a ghost that could not be followed has another key", tables: []string{"ghosted"}, setup: []string{"CREATE TABLE ghosted (id INT PRIMARY KEY, b INT NOT NULL)", "INSERT INTO ghosted VALUES (1,11),(2,12)"},
+		steps: []string{"CREATE TABLE _ghosted_gho LIKE ghosted", "ALTER TABLE _ghosted_gho DROP PRIMARY KEY, ADD PRIMARY KEY (b), CONVERT TO CHARACTER SET DEFAULT", "INSERT INTO _ghosted_gho SELECT * FROM ghosted",
+			"RENAME TABLE ghosted TO _ghosted_del, _ghosted_gho TO ghosted", "INSERT INTO ghosted VALUES (3,13)"}},
 	{name: "a dot in the name", tables: []string{"a.b"}, setup: []string{"CREATE TABLE `a.b` (id INT PRIMARY KEY, `x.y` INT)", "INSERT INTO `a.b` VALUES (1,1)"}, steps: []string{"INSERT INTO `a.b` VALUES (2,2)"}},
 }
 
