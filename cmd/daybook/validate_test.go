@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,21 @@ func TestStreamsThatAreFilledAreNotTold(t *testing.T) {
 	warnings.Reset()
 	if run(t.Context(), []string{"validate", reads}, &out, &warnings); !strings.Contains(warnings.String(), "may have it from before") {
 		t.Errorf("with a journal that is closed: got %q", &warnings)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"run", fills}, io.Discard, io.Discard) }()
+	for deadline := time.Now().Add(time.Minute); warnings.Len() > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("beside a worker that has the stream: got %q", &warnings)
+			break
+		}
+		warnings.Reset()
+		run(t.Context(), []string{"validate", reads}, &out, &warnings)
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("the worker ended with %d", code)
 	}
 	warnings.Reset()
 	if run(t.Context(), []string{"run", reads, "--once"}, &out, &warnings); strings.Contains(warnings.String(), "nobody fills") {

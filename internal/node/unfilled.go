@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,7 @@ func mayHave(ctx context.Context, dir, stream string) (unknown string, there boo
 		return unknown, false
 	}
 	conn.Close()
-	j, done, err := besideRunning(ctx, pipeline.JournalConfig{Dir: dir, Compress: "lz4"}, abs, nil)
+	j, done, err := besideRunning(ctx, pipeline.JournalConfig{Dir: dir, Compress: "lz4"}, abs, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return unknown, false
 	}
