@@ -57,7 +57,7 @@ func Get(ctx context.Context, o GetOptions) (err error) {
 		defer conn.Close()
 		return askForRecords(ctx, conn, o)
 	}
-	st, err := openStore(dir, kafka.Options{}, cluster.Options{}, o.Log)
+	st, err := openAlone(dir, kafka.Options{}, cluster.Options{}, o.Log)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/kafka"
 	"github.com/daybook-data/daybook/internal/admin"
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -55,6 +56,20 @@ func openStore(dir string, o kafka.Options, c cluster.Options, log *slog.Logger)
 		return nil, errors.Join(err, n.Close())
 	}
 	return &store{dir: dir, node: n, server: s}, nil
+}
+
+// openAlone is openStore without a network, which nobody but a server has.
+func openAlone(dir string, o kafka.Options, c cluster.Options, log *slog.Logger) (*store, error) {
+	s, err := openStore(dir, o, c, log)
+	if err == nil || errors.Is(err, ErrEnvironment) {
+		return s, err
+	}
+	f, found, damaged := datadir.OpenFile(vfs.OS{}, dir)
+	if damaged != nil || !found || len(f.Get().Peers) == 0 {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %s is the folder of node %d of a cluster, and no server runs on it: start that server, or ask another node (--data with the folder of one that runs on this machine, --brokers with its address where the verb has it): %w",
+		ErrEnvironment, dir, f.Get().Node, err)
 }
 
 // serveSocket lets other verbs reach the journal beside this process, until ctx ends.
@@ -120,7 +135,7 @@ func (s *stores) store(dir string, disk *pipeline.DiskConfig) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(abs, kafka.Options{Advertised: embedded}, cluster.Options{Disk: o}, s.log)
+	st, err := openAlone(abs, kafka.Options{Advertised: embedded}, cluster.Options{Disk: o}, s.log)
 	if err != nil {
 		return nil, err
 	}
