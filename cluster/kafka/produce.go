@@ -268,7 +268,7 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	}
 	earliest, err := settleTimes(&h, b.records)
 	if err != nil {
-		return nil, h, 0, err
+		return p, h, 0, err
 	}
 	now := time.Now()
 	if policy.AppendTime {
