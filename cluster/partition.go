@@ -57,5 +57,8 @@ func (p *Partition) Key() metadata.StreamPartition {
 	return metadata.StreamPartition{Stream: p.stream.ID, Partition: p.number, Tag: p.tag}
 }
 
+// Stream is the stream that the partition is of, as it was when the partition was got. Do not change it.
+func (p *Partition) Stream() *metadata.Stream { return p.stream }
+
 // Policy is what the stream's settings mean.
 func (p *Partition) Policy() metadata.Policy { return p.policy }

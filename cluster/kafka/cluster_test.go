@@ -187,6 +187,7 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 			return err
 		}
 		id, epoch := part.Leader()
+		epoch += int32(part.Stream().CreatedMillis/1000 - 1_735_689_600) // as clients are told it
 		for i, node := range ps.Nodes() {
 			if err := answersFor(t, c.Broker(int(node.ID())), part.Key().Stream, i == lead, id, epoch); err != nil {
 				return fmt.Errorf("node %d: %w", node.ID(), err)

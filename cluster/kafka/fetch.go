@@ -187,10 +187,11 @@ func diverges(p *cluster.Partition, t fetchTarget) (d *divergence, b cluster.Bou
 	if t.lastEpoch < 0 {
 		return nil, b, nil
 	}
+	last := termOf(p, t.lastEpoch)
 	apart := func() bool {
-		epoch, end, err := p.EpochEnd(t.lastEpoch)
+		epoch, end, err := p.EpochEnd(last)
 		d = &divergence{epoch, end}
-		return err == nil && (end < t.offset || epoch < t.lastEpoch)
+		return err == nil && (end < t.offset || epoch < last)
 	}
 	if !apart() {
 		return nil, b, nil

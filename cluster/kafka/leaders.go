@@ -23,16 +23,16 @@ func (s *Server) leaderBeside(p *cluster.Partition, err error) leader {
 	if p == nil || code != kerr.NotLeaderForPartition.Code && code != kerr.FencedLeaderEpoch.Code {
 		return noLeader
 	}
-	id, epoch := p.Leader()
-	if id == s.node.ID() && code == kerr.NotLeaderForPartition.Code {
+	now := shownLeader(p)
+	if now.id == s.node.ID() && code == kerr.NotLeaderForPartition.Code {
 		if _, err := p.Bounds(); err != nil {
 			return noLeader // it hands over, or does not serve yet
 		}
 	}
-	if id < 0 {
+	if now.id < 0 {
 		return noLeader
 	}
-	return leader{id, epoch}
+	return now
 }
 
 // leaderless says that a client came to the wrong node and cannot be told the right one.
@@ -93,6 +93,9 @@ func (s *Server) findLeaders(p *produceCall, orphans []orphan) (all bool) {
 // what another node leads.
 func (s *Server) lead(p *cluster.Partition, known int32) error {
 	id, current := p.Leader()
+	if known >= 0 {
+		known = termOf(p, known)
+	}
 	switch {
 	case known >= 0 && known < current:
 		return kerr.FencedLeaderEpoch

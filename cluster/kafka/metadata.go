@@ -128,7 +128,8 @@ func (s *Server) metadataPartition(c *call, stream *metadata.Stream, index int32
 		p.ErrorCode = kerr.LeaderNotAvailable.Code
 		return p
 	}
-	p.Leader, p.LeaderEpoch = part.Leader()
+	leads := shownLeader(part)
+	p.Leader, p.LeaderEpoch = leads.id, leads.epoch
 	p.Replicas, p.ISR = part.Replicas(), part.InSync()
 	p.OfflineReplicas = slices.DeleteFunc(slices.Clone(p.Replicas), s.node.Up)
 	reachable := slices.ContainsFunc(brokers, func(b broker) bool { return b.id == p.Leader })

@@ -35,7 +35,7 @@ func (s *Server) offsetForLeaderEpoch(c *call, req *kmsg.OffsetForLeaderEpochReq
 				_, err = part.BoundsSince(asked)
 			}
 			if err == nil {
-				answer.LeaderEpoch, answer.EndOffset, err = part.EpochEnd(p.LeaderEpoch)
+				answer.LeaderEpoch, answer.EndOffset, err = part.EpochEnd(termOf(part, p.LeaderEpoch))
 			}
 			answer.ErrorCode = errorCode(err)
 			topic.Partitions = append(topic.Partitions, answer)
