@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 )
@@ -131,8 +133,31 @@ func (n *Node) RemoveStep(ctx context.Context, r Removal) (MoveProgress, error) 
 			return p, nil
 		}
 	}
+	if err := n.SyncMeta(ctx); err != nil {
+		return p, err
+	}
+	if n.metadataNeeds(r.Node) {
+		p.Done, p.Waits = false, append(p.Waits, fmt.Sprintf("the metadata can't go on without node %d yet: another one is to have its vote", r.Node))
+		return p, nil
+	}
 	_, err = n.proposer.propose(ctx, metadata.Command{RemoveMember: &metadata.RemoveMember{ID: r.Node}})
 	return p, err
+}
+
+// metadataNeeds says whether a node leads the metadata, or the other voters that are up are too few to elect a leader. Once
+// it is no member nobody speaks to it, so its vote would be missing for good.
+func (n *Node) metadataNeeds(id int32) bool {
+	voters, others := 0, 0
+	for _, s := range n.metaGroup.Servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if v := metadata.NodeAt(s.Address); v != id && (v == n.id || n.Up(v)) {
+			others++
+		}
+	}
+	return n.Controller() == id || 2*others <= voters
 }
 
 // RemoveMember takes steps until the node is out; ctx ends the waiting, and a further call goes on.

@@ -223,7 +223,12 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 	for _, gone := range []int{controller, (controller + 1) % 3} { // who leads the metadata, and one that does not
 		n := c.Node(gone)
 		ask := c.Node((controller + 2) % 3)
-		must(t, ask.RemoveMember(t.Context(), cluster.Removal{Node: n.ID()}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must(t, ask.RemoveMember(ctx, cluster.Removal{Node: n.ID()}))
+		if err := ask.SyncMeta(ctx); err != nil {
+			t.Fatalf("the others do not go on without node %d: %v", n.ID(), err)
+		}
 		select {
 		case <-n.Removed():
 		case <-time.After(time.Minute):
