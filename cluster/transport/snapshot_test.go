@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -36,7 +37,7 @@ func snapshotOf(size int) *raft.InstallSnapshotRequest {
 // A snapshot arrives whole, no faster than it is read.
 func TestASnapshotIsSentAsFastAsItIsRead(t *testing.T) {
 	t.Parallel()
-	a, b := newPipes().pair(t, transport.Options{})
+	a, b := newPipes().pair(t, transport.Options{Silence: time.Minute}) // however slow the machine is
 	ga, gb := openGroup(t, a), openGroup(t, b)
 	data := make([]byte, 10<<20+3)
 	fill := rand.NewChaCha8([32]byte{1})
