@@ -285,7 +285,7 @@ func TestANewReplicaJoinsAfterTheFrontWasTrimmed(t *testing.T) {
 func TestAMemberWithALongerLogThanTheSnapshotIsReopened(t *testing.T) {
 	t.Parallel()
 	o := storage.Options{SegmentBytes: 8 << 10, Retention: storage.Retention{Bytes: 8 << 10}}
-	m := startMembers(t, o, "a", "b", "c")
+	m := startPatient(t, 2*time.Second, o, "a", "b", "c") // the old leader appends while it still leads
 	old := m.leader("")
 	m.append(old, 6, "x")
 	m.net.isolate(old)
