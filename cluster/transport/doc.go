@@ -23,8 +23,9 @@
 //	0 length of the body u32 · 4 kind u8 · 5 flags u8 · 6 zero u16 · 8 sequence number of the request u64 · 16 body
 //
 // The first frame is a hello with the cluster's id, the node's and the newest version that it speaks; who is of another cluster
-// is refused. The welcome says which version both speak. wire.go draws the bodies. No frame is larger than about 1 MiB. A larger request, which a single large entry makes, is
-// sent in several frames, between which those of other groups go out; requests of one group stay in order.
+// is refused. The welcome says which version both speak. wire.go draws the bodies. No frame is larger than about 1 MiB. A larger
+// request, which a single large entry makes, is sent in several frames, between which those of other groups go out; requests of
+// one group stay in order.
 //
 // Entries travel as the leader's journal has them on disk: written from its pages, received into memory that is used
 // again, handed to the follower's log in raft.Log.Extensions.
