@@ -9,8 +9,8 @@
 //
 // # What is where
 //
-//   - Records: [Partition] is what clients use (partition_*.go). Behind it are liveStream and journalHandle, which open a journal
-//     at its first use; lookup.go answers questions by key, node_fresh.go makes strong reads away from the leader.
+//   - Records: [Partition] is what clients use (partition_*.go). Behind it is the table of journals (journals.go,
+//     live_stream.go, journal_handle.go), which opens one at its first use; lookup.go answers questions by key, node_fresh.go makes strong reads away from the leader.
 //   - The metadata: proposer puts commands into its log (propose.go), node_forward.go carries them to whoever leads it,
 //     node_coordinator.go says whether that is this node, node_meta.go opens it, also where it was damaged. What commands are
 //     for: node_streams.go, node_offsets.go, node_transactions.go, node_markers.go, node_access.go, producer_ids.go.

@@ -19,7 +19,7 @@ type journalKey struct {
 // is returned to everyone who tries; each try opens anew, as the cause (no
 // descriptors, no space) may be gone.
 type journalHandle struct {
-	node    *Node
+	all     *journals
 	stream  metadata.StreamID
 	number  int32
 	name    string // under which the node's file knows its copy
@@ -52,7 +52,7 @@ func (h *journalHandle) open() (*raftgroup.Group, error) {
 	if closed {
 		return g, ErrClosed
 	}
-	if h.node.trans != nil {
+	if h.all.several {
 		return nil, ErrNotLeader // keepReplicas opens what is to be here
 	}
 	h.mu.Lock()
@@ -60,7 +60,7 @@ func (h *journalHandle) open() (*raftgroup.Group, error) {
 	if h.group != nil || h.closed {
 		return h.group, closedError(h.closed)
 	}
-	g, err := h.node.openJournal(h)
+	g, err := h.all.open(h)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func (h *journalHandle) leader() (node int32, term uint64) {
 			}
 		}
 	}
-	if l, ok := h.node.leads.get(h.key()); ok && (l.Term > term || l.Term == term && node < 0) {
+	if l, ok := h.all.leads.get(h.key()); ok && (l.Term > term || l.Term == term && node < 0) {
 		return l.node, l.Term
 	}
 	return node, term

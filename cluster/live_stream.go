@@ -17,52 +17,19 @@ type liveStream struct {
 	partitions []Partition
 }
 
-// live returns the stream with its journals, none of which need be open.
-func (n *Node) live(s *metadata.Stream) (*liveStream, error) {
-	n.mu.RLock()
-	l, ok := n.streams[s.ID]
-	closed := n.closed
-	n.mu.RUnlock()
-	if ok && l.stream == s {
-		return l, nil
-	}
-	if closed {
-		return nil, ErrClosed
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return nil, ErrClosed
-	}
-	// s may be outdated by now; the metadata has what is valid.
-	current, ok := n.meta.StreamByID(s.ID)
-	if !ok {
-		return nil, metadata.ErrUnknownStream
-	}
-	next := &liveStream{stream: current, policy: current.Policy()}
-	if l, ok := n.streams[s.ID]; ok {
-		next.journals = l.journals
-	}
-	for i := int32(len(next.journals)); i < current.Journals; i++ {
-		next.journals = append(next.journals, &journalHandle{
-			node: n, stream: s.ID, number: i, name: datadir.CopyName(s.ID, i), durable: next.policy.Durable,
+// newLiveStream makes a stream that goes on with the journals it had so far.
+func newLiveStream(all *journals, s *metadata.Stream, old []*journalHandle) *liveStream {
+	l := &liveStream{stream: s, policy: s.Policy(), journals: old}
+	for i := int32(len(old)); i < s.Journals; i++ {
+		l.journals = append(l.journals, &journalHandle{
+			all: all, stream: s.ID, number: i, name: datadir.CopyName(s.ID, i), durable: l.policy.Durable,
 		})
 	}
-	next.partitions = make([]Partition, current.Partitions)
-	for i := range next.partitions {
+	l.partitions = make([]Partition, s.Partitions)
+	for i := range l.partitions {
 		number := int32(i)
-		next.partitions[i] = Partition{stream: current, policy: next.policy, handle: next.journals[current.JournalOf(number)], number: number}
+		l.partitions[i] = Partition{stream: s, policy: l.policy, handle: l.journals[s.JournalOf(number)], number: number}
 	}
-	n.streams[s.ID] = next
-	return next, nil
-}
-
-// drop takes a deleted stream out; the caller closes it.
-func (n *Node) drop(id metadata.StreamID) *liveStream {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	l := n.streams[id]
-	delete(n.streams, id)
 	return l
 }
 

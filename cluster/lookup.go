@@ -81,7 +81,7 @@ func (n *Node) finders(ctx context.Context, stream string, key []byte, order Ord
 	if !ok {
 		return nil, metadata.ErrUnknownStream
 	}
-	l, err := n.live(s)
+	l, err := n.journals.live(s)
 	if err != nil {
 		return nil, err
 	}

@@ -108,9 +108,7 @@ type Node struct {
 	leads        leadTable
 	lastSeq      uint64 // of the entries proposed since the start; used by the proposer alone
 
-	mu      sync.RWMutex
-	closed  bool
-	streams map[metadata.StreamID]*liveStream
+	journals journals
 }
 
 // Open opens the data directory and its metadata. Journals are opened when they
@@ -124,7 +122,6 @@ func Open(opts Options) (*Node, error) {
 	}
 	n := &Node{
 		opts: opts, logger: opts.Logger, meta: metadata.New(),
-		streams: map[metadata.StreamID]*liveStream{},
 		cache:   storage.NewCache(opts.Disk.CacheBytes),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
@@ -166,6 +163,9 @@ func (n *Node) open() error {
 		if err := n.openNetwork(); err != nil {
 			return err
 		}
+	}
+	n.journals = journals{
+		meta: n.meta, self: n.id, several: n.trans != nil, observes: n.Observes(), up: n.Up, leads: &n.leads, open: n.openJournal,
 	}
 	if n.metaGroup, err = n.openMeta(); err != nil {
 		return err
@@ -241,15 +241,7 @@ func newClusterID() string {
 func (n *Node) Close() error {
 	n.cancel()
 	n.wg.Wait()
-	n.mu.Lock()
-	n.closed = true
-	streams := n.streams
-	n.streams = nil
-	n.mu.Unlock()
-	var errs []error
-	for _, l := range streams {
-		errs = append(errs, l.close())
-	}
+	errs := []error{n.journals.close()}
 	if n.proposer != nil {
 		n.proposer.close()
 	}

@@ -20,7 +20,7 @@ type transferCall struct {
 // Transfer hands the lead of a journal to another one of its replicas, which must have nearly all of it.
 func (n *Node) Transfer(ctx context.Context, id metadata.StreamID, journal, to int32) error {
 	c := transferCall{journalKey{id, journal}, to}
-	h, err := n.handleOf(c.journalKey)
+	h, err := n.journals.get(c.journalKey)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (n *Node) answerJournal(body []byte) error {
 
 // transfer hands over what this node leads.
 func (n *Node) transfer(c transferCall) error {
-	h, err := n.handleOf(c.journalKey)
+	h, err := n.journals.get(c.journalKey)
 	if err != nil {
 		return err
 	}
@@ -63,21 +63,6 @@ func (n *Node) transfer(c transferCall) error {
 		return fmt.Errorf("node %d has not all of the journal yet", c.To)
 	}
 	return g.HandTo(r.ID(), r.Address())
-}
-
-func (n *Node) handleOf(k journalKey) (*journalHandle, error) {
-	s, ok := n.meta.StreamByID(k.Stream)
-	if !ok {
-		return nil, metadata.ErrUnknownStream
-	}
-	l, err := n.live(s)
-	if err != nil {
-		return nil, err
-	}
-	if k.Journal < 0 || int(k.Journal) >= len(l.journals) {
-		return nil, metadata.ErrUnknownPartition
-	}
-	return l.journals[k.Journal], nil
 }
 
 // stepAside tells the other nodes that this one's disk does not answer: they elect other leaders for what it leads.

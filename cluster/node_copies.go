@@ -64,18 +64,11 @@ func (n *Node) answerCopy(body []byte) (json.RawMessage, error) {
 	if err := strictjson.Decode(body, &c); err != nil {
 		return nil, err
 	}
-	s, ok := n.meta.StreamByID(c.Stream)
-	if !ok {
-		return nil, metadata.ErrUnknownStream
-	}
-	l, err := n.live(s)
+	h, err := n.journals.get(c.journalKey)
 	if err != nil {
 		return nil, err
 	}
-	if c.Journal < 0 || int(c.Journal) >= len(l.journals) {
-		return nil, metadata.ErrUnknownPartition
-	}
-	g := l.journals[c.Journal].opened()
+	g := h.opened()
 	if g == nil {
 		return nil, fmt.Errorf("journal %d of stream %s is not open on node %d", c.Journal, c.Stream, n.id)
 	}

@@ -40,7 +40,7 @@ func (n *Node) Figures() Figures {
 	}
 	_, f.Coordinates = n.Coordinator()
 	for _, s := range n.meta.Streams() {
-		l, err := n.live(s)
+		l, err := n.journals.live(s)
 		if err != nil {
 			continue
 		}
@@ -67,7 +67,7 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 		return
 	}
 	f.Led++
-	if len(n.inSync(l, h, g)) < n.roomFor(l.stream, h.number) {
+	if len(n.journals.inSync(l, h, g)) < n.roomFor(l.stream, h.number) {
 		f.UnderReplicated++
 	}
 	last, position := g.Journal().LogEnd()

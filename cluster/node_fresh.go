@@ -92,7 +92,7 @@ func (n *Node) answerFresh(body []byte) (a freshAnswer, err error) {
 	if err := strictjson.Decode(body, &k); err != nil {
 		return a, err
 	}
-	h, err := n.handleOf(k)
+	h, err := n.journals.get(k)
 	if err != nil {
 		return a, err
 	}

@@ -101,7 +101,7 @@ func (n *Node) tend(s *metadata.Stream) error {
 // remove takes a deleted stream's files away and then forgets it. Interrupted
 // anywhere, the tombstone in the metadata makes the next start go on.
 func (n *Node) remove(s *metadata.Stream) error {
-	if l := n.drop(s.ID); l != nil {
+	if l := n.journals.drop(s.ID); l != nil {
 		if err := l.close(); err != nil {
 			n.logger.Warn("closing a journal of a deleted stream", "stream", s.Name, "error", err)
 		}
@@ -139,7 +139,7 @@ const holdName = "groups"
 // retain applies a stream's retention to its journals. What a holding group has
 // not passed stays.
 func (n *Node) retain(s *metadata.Stream) error {
-	l, err := n.live(s)
+	l, err := n.journals.live(s)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
@@ -117,34 +116,4 @@ func (t *leadTable) get(k journalKey) (lead, bool) {
 	defer t.mu.Unlock()
 	l, ok := t.by[k]
 	return l, ok
-}
-
-// ownLeads is what this node leads, about so many journals, in the order of streams, and notes what has changed.
-func (n *Node) ownLeads(about int) (all []lead) {
-	all = make([]lead, 0, about)
-	for _, s := range n.meta.Streams() {
-		l, err := n.live(s)
-		if err != nil {
-			continue
-		}
-		for _, h := range l.journals {
-			h.noteLeader()
-			if g := h.opened(); g != nil && g.Serves() {
-				all = append(all, lead{journalKey: h.key(), Term: g.Term(), InSync: n.inSync(l, h, g)})
-			}
-		}
-	}
-	return all
-}
-
-// inSync are the replicas that count in the group and have what this leader has, or nearly so.
-func (n *Node) inSync(l *liveStream, h *journalHandle, g *raftgroup.Group) (ids []int32) {
-	replicas, servers := l.stream.ReplicasOf(h.number), g.Servers()
-	ids = make([]int32, 0, len(replicas))
-	for _, r := range replicas {
-		if r.Node == n.id || n.Up(r.Node) && raftgroup.Votes(servers, r.ID()) && g.Near(r.ID()) {
-			ids = append(ids, r.Node)
-		}
-	}
-	return ids
 }

@@ -257,7 +257,7 @@ func (n *Node) onItsWay(s *metadata.Stream, journal int32, emptied int32) bool {
 	if len(s.LeavingOf(journal)) > 0 {
 		return true
 	}
-	p, err := n.partitionOf(s, journal) // the first partition of a journal has its number
+	p, err := n.journals.partition(s, journal) // the first partition of a journal has its number
 	if err != nil {
 		return false
 	}

@@ -14,7 +14,7 @@ func (n *Node) waitsFor(s *metadata.Stream, journal int32) string {
 	if len(leaving) == 0 {
 		return ""
 	}
-	p, err := n.partitionOf(s, journal) // the first partition of a journal has its number
+	p, err := n.journals.partition(s, journal) // the first partition of a journal has its number
 	if err != nil {
 		return ""
 	}

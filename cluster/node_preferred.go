@@ -34,7 +34,7 @@ func (n *Node) preferLeaders() {
 
 // unwantedLeads is what this node leads and another one should, which has all of it.
 func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
-	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := n.meta.StreamByID(h.stream)
 		if !ok || !g.Serves() {
 			return
@@ -59,7 +59,7 @@ func (n *Node) HandOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverPatience)
 	defer cancel()
 	n.closing.Store(true)
-	n.tellAll(ctx, n.ownLeads(0))
+	n.tellAll(ctx, n.journals.led(0))
 	for {
 		left := n.handOverJournals(ctx)
 		if _, leads := n.Coordinator(); leads && n.hasHeir() {
@@ -87,7 +87,7 @@ func (n *Node) isHeir(s raft.Server) bool {
 
 // handOverJournals tries once for each journal, and returns how many are left that somebody could take.
 func (n *Node) handOverJournals(ctx context.Context) (left int) {
-	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := n.meta.StreamByID(h.stream)
 		if !ok || ctx.Err() != nil || !g.Serves() {
 			return

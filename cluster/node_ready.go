@@ -23,7 +23,7 @@ func (n *Node) Serving() error {
 		errs = append(errs, fmt.Errorf("the metadata has no leader: %s", why))
 	}
 	var silent []string
-	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		if g.Leaderless() > 0 {
 			silent = append(silent, fmt.Sprintf("%s/%d", name, h.number))
 		}

@@ -41,7 +41,7 @@ func (n *Node) reconcileGroups() {
 	for {
 		changed := n.meta.Changed()
 		for _, s := range n.meta.Streams() {
-			l, err := n.live(s)
+			l, err := n.journals.live(s)
 			if err != nil {
 				continue
 			}

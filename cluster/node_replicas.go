@@ -61,7 +61,7 @@ func (n *Node) tendReplicas(told notices) {
 			}
 			continue
 		}
-		l, err := n.live(s)
+		l, err := n.journals.live(s)
 		if err != nil {
 			continue // deleted, or the node is closing
 		}

@@ -71,10 +71,10 @@ func (n *Node) Report() NodeReport {
 	if err := n.Health(); err != nil {
 		r.Problem = err.Error()
 	}
-	n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		r.Journals = append(r.Journals, n.reportCopy(h, g))
 	})
-	n.eachUnopened(func(_ string, h *journalHandle, err error) {
+	n.journals.eachUnopened(func(_ string, h *journalHandle, err error) {
 		r.Journals = append(r.Journals, CopyReport{journalKey: h.key(), Born: n.file.Get().Replicas[h.name], Problem: err.Error()})
 	})
 	return r

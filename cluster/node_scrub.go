@@ -48,7 +48,7 @@ func (n *Node) scrub() {
 	}
 	for wait := min(scrubStart, o.Every); pause(n.ctx, wait); wait = o.Every {
 		var groups []*raftgroup.Group
-		n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) { groups = append(groups, g) })
+		n.journals.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) { groups = append(groups, g) })
 		for _, g := range groups {
 			if err := g.Check(pace); err != nil && !errors.Is(err, context.Canceled) && g.Err() == nil {
 				n.logger.Error("the sealed segments of a journal could not be checked", "dir", g.Journal().Dir(), "error", err)
@@ -93,7 +93,7 @@ func (n *Node) Soundness() Soundness {
 	if n.metaGroup.Journal().Forgot() {
 		s.Left++
 	}
-	n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
 		s.Left += len(g.Journal().Damages())
 		if g.Diverged() != nil {
 			s.Diverged++

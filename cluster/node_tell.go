@@ -26,7 +26,7 @@ func (n *Node) tellLeads() {
 	var last []lead
 	var told, rang time.Time
 	for {
-		now := n.ownLeads(len(last))
+		now := n.journals.led(len(last))
 		changed := !slices.EqualFunc(now, last, lead.equal)
 		if changed {
 			rang = time.Now()

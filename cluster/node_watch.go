@@ -83,7 +83,7 @@ func (n *Node) Health() error {
 	if s.Refusing {
 		errs = append(errs, n.disk.admit())
 	}
-	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		for _, err := range g.Troubles() {
 			errs = append(errs, fmt.Errorf("journal %d of %s: %w", h.number, name, err))
 		}
@@ -91,7 +91,7 @@ func (n *Node) Health() error {
 			errs = append(errs, fmt.Errorf("journal %d of %s has no leader and can elect none: %s", h.number, name, why))
 		}
 	})
-	n.eachUnopened(func(name string, h *journalHandle, err error) {
+	n.journals.eachUnopened(func(name string, h *journalHandle, err error) {
 		errs = append(errs, fmt.Errorf("the copy of journal %d of %s does not open: %w", h.number, name, err))
 	})
 	return errors.Join(append(errs, n.readOnly()...)...)
@@ -105,50 +105,10 @@ func (n *Node) readOnly() (errs []error) {
 		}
 	}
 	note("the metadata", cmp.Or(n.metaGroup.Err(), n.metaGroup.Journal().Err()))
-	n.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(name string, h *journalHandle, g *raftgroup.Group) {
 		note(fmt.Sprintf("journal %d of %s", h.number, name), cmp.Or(g.Err(), g.Journal().Err()))
 	})
 	return errs
-}
-
-// eachOpen calls f with each journal that is open. One that is being opened or
-// closed is left out: nobody here waits for a disk that may not answer.
-func (n *Node) eachOpen(f func(stream string, h *journalHandle, g *raftgroup.Group)) {
-	n.eachHandle(func(stream string, h *journalHandle) {
-		if !h.mu.TryRLock() {
-			return
-		}
-		g := h.group
-		h.mu.RUnlock()
-		if g != nil {
-			f(stream, h, g)
-		}
-	})
-}
-
-// eachUnopened calls f with each journal whose copy here does not open, and why.
-func (n *Node) eachUnopened(f func(stream string, h *journalHandle, err error)) {
-	n.eachHandle(func(stream string, h *journalHandle) {
-		if err := h.unopened.Load(); err != nil {
-			f(stream, h, *err)
-		}
-	})
-}
-
-// eachHandle calls f with each journal, by the names of their streams.
-func (n *Node) eachHandle(f func(stream string, h *journalHandle)) {
-	n.mu.RLock()
-	var all []*liveStream
-	for _, l := range n.streams {
-		all = append(all, l)
-	}
-	n.mu.RUnlock()
-	slices.SortFunc(all, func(a, b *liveStream) int { return strings.Compare(a.stream.Name, b.stream.Name) })
-	for _, l := range all {
-		for _, h := range l.journals {
-			f(l.stream.Name, h)
-		}
-	}
 }
 
 // relieve does what can be done while the disk is nearly full and retention has
@@ -161,7 +121,7 @@ func (n *Node) relieve(told notices) {
 	}
 	var held int64
 	var holders []string
-	n.eachOpen(func(name string, _ *journalHandle, g *raftgroup.Group) {
+	n.journals.eachOpen(func(name string, _ *journalHandle, g *raftgroup.Group) {
 		g.Journal().DropSpares()
 		if p := g.Journal().Pressure(); p.Held > 0 {
 			held += p.Held
@@ -200,7 +160,7 @@ func (n *Node) deleteEarly(lacks int64) {
 	for lacks > 0 && context.Cause(n.ctx) == nil {
 		var oldest *raftgroup.Group
 		var at int64
-		n.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
+		n.journals.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) {
 			if p := g.Journal().Pressure(); p.Oldest > 0 && (oldest == nil || p.Oldest < at) {
 				oldest, at = g, p.Oldest
 			}

@@ -99,7 +99,7 @@ func (s *source) describe() (*mirror.Description, error) {
 func (s *source) Ends() (all []mirror.End) {
 	now := time.Now()
 	counted := map[journalKey]countedTo{}
-	s.n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+	s.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		e := s.end(h, g, counted)
 		if o := s.n.observer; o != nil {
 			o.addKnown(h.key(), &e, now)
@@ -139,7 +139,7 @@ func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[journalKe
 
 // Journal implements mirror.Source.
 func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
-	h, err := s.n.handleOf(journalKey{metadata.StreamID(k.Stream), k.Journal})
+	h, err := s.n.journals.get(journalKey{metadata.StreamID(k.Stream), k.Journal})
 	if err != nil {
 		return nil, false
 	}

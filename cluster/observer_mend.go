@@ -37,7 +37,7 @@ func (o *observer) mend(ctx context.Context) {
 		}
 		var all []*raftgroup.Group
 		keys := map[*raftgroup.Group]journalKey{}
-		o.n.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
+		o.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 			all, keys[g] = append(all, g), h.key()
 		})
 		for _, g := range all {

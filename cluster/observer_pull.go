@@ -119,7 +119,7 @@ func (p *puller) tell() {
 // run copies until ctx ends, or it cannot go on.
 func (p *puller) run() {
 	for p.ctx.Err() == nil {
-		h, err := p.o.n.handleOf(p.key)
+		h, err := p.o.n.journals.get(p.key)
 		if err != nil {
 			return // the stream was deleted
 		}

@@ -123,7 +123,7 @@ func (o *observer) status(now time.Time) ObserverStatus {
 
 // groupOf returns the copy, if it is open.
 func (o *observer) groupOf(k journalKey) *raftgroup.Group {
-	h, err := o.n.handleOf(k)
+	h, err := o.n.journals.get(k)
 	if err != nil {
 		return nil
 	}

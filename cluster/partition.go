@@ -23,7 +23,7 @@ func (n *Node) Partition(stream string, partition int32) (*Partition, error) {
 	if !ok || metadata.JoinTag(name, tag) != stream {
 		return nil, metadata.ErrUnknownStream
 	}
-	p, err := n.partitionOf(s, partition)
+	p, err := n.journals.partition(s, partition)
 	if err != nil || tag == "" {
 		return p, err
 	}
@@ -38,18 +38,7 @@ func (n *Node) PartitionByKey(p metadata.StreamPartition) (*Partition, error) {
 	if !ok {
 		return nil, metadata.ErrUnknownStream
 	}
-	return n.partitionOf(s, p.Partition)
-}
-
-func (n *Node) partitionOf(s *metadata.Stream, partition int32) (*Partition, error) {
-	if partition < 0 || partition >= s.Partitions {
-		return nil, metadata.ErrUnknownPartition
-	}
-	l, err := n.live(s)
-	if err != nil {
-		return nil, err
-	}
-	return &l.partitions[partition], nil
+	return n.journals.partition(s, p.Partition)
 }
 
 // Key names the partition for good.

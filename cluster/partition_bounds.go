@@ -56,7 +56,7 @@ func (p *Partition) DeleteBefore(offset int64) (int64, error) {
 	if p.tag != "" {
 		return -1, metadata.ErrTagged
 	}
-	if p.handle.node.Observes() {
+	if p.handle.all.observes {
 		return -1, ErrObserver
 	}
 	if _, err := p.handle.reader(false); err != nil {

@@ -8,8 +8,8 @@ import (
 
 // Leader returns the node that leads the partition, -1 if none is known, and its epoch, which never goes back.
 func (p *Partition) Leader() (node, epoch int32) {
-	if p.handle.node.trans == nil {
-		return p.handle.node.id, p.LeaderEpoch()
+	if !p.handle.all.several {
+		return p.handle.all.self, p.LeaderEpoch()
 	}
 	return p.handle.leaderOf()
 }
@@ -25,8 +25,8 @@ func (p *Partition) LeaderEpoch() int32 {
 
 // Replicas returns the nodes that have the partition, the one that should lead it first.
 func (p *Partition) Replicas() []int32 {
-	if p.handle.node.Observes() {
-		return []int32{p.handle.node.id}
+	if p.handle.all.observes {
+		return []int32{p.handle.all.self}
 	}
 	return metadata.NodesOf(p.stream.ReplicasOf(p.handle.number))
 }
@@ -34,16 +34,16 @@ func (p *Partition) Replicas() []int32 {
 // InSync returns the replicas that have what the leader has, or nearly so. Where this node does not lead it is what the
 // leader said last.
 func (p *Partition) InSync() []int32 {
-	n := p.handle.node
-	if n.trans == nil {
-		return []int32{n.id}
+	all := p.handle.all
+	if !all.several {
+		return []int32{all.self}
 	}
 	if g := p.handle.opened(); g != nil && g.Serves() {
-		if l, err := n.live(p.stream); err == nil {
-			return n.inSync(l, p.handle, g)
+		if l, err := all.live(p.stream); err == nil {
+			return all.inSync(l, p.handle, g)
 		}
 	}
-	if l, ok := n.leads.get(p.handle.key()); ok {
+	if l, ok := all.leads.get(p.handle.key()); ok {
 		return slices.Clone(l.InSync)
 	}
 	return nil

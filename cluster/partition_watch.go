@@ -17,7 +17,7 @@ func NewWatch(partitions []*Partition) *Watch {
 		if j, err := h.journal(); err == nil {
 			w.stops = append(w.stops, j.Notify(w.changed, of...))
 		}
-		if h.node.trans != nil {
+		if h.all.several {
 			w.stops = append(w.stops, h.watch(w.changed))
 		}
 	}
