@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -114,16 +113,6 @@ func (n *Node) askNode(ctx context.Context, node int32, kind uint8, question, va
 		return err
 	}
 	return n.callNode(ctx, node, kind, body, value)
-}
-
-// pause waits before something is tried again; false if there is no time.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 var _ transport.Handler = (*Node)(nil).handle

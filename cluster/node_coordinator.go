@@ -7,6 +7,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // coordinating is whether this node leads the metadata and has everything of earlier leaders.
@@ -70,7 +71,7 @@ func (n *Node) coordinate() {
 			n.coordinating.set(term)
 		default: // it has lost the lead, or not all is applied yet
 			n.coordinating.set(0)
-			if !pause(n.ctx, retryPause) {
+			if !retry.Pause(n.ctx, retryPause) {
 				return
 			}
 			continue
@@ -113,7 +114,7 @@ func (n *Node) SyncMeta(ctx context.Context) error {
 		if ended := n.metaEnded(); ended != nil {
 			return ended
 		}
-		if !pause(ctx, retryPause) {
+		if !retry.Pause(ctx, retryPause) {
 			return err
 		}
 		if n.ctx.Err() != nil {

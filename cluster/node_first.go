@@ -8,6 +8,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // askFirstEvery is how often a member that should lead a new group looks whether the others have opened it.
@@ -53,7 +54,7 @@ func (n *Node) standFirst(m standing, fresh bool) {
 // standWithOthers stands once most of the voters have opened the group, if this member is on the first node of them that is
 // up. It tries for as long as raft's own timers would not.
 func (n *Node) standWithOthers(m standing, g *transport.Group, voters []raft.Server) {
-	for until := time.Now().Add(m.Options().Timeout); time.Now().Before(until) && pause(n.ctx, askFirstEvery); {
+	for until := time.Now().Add(m.Options().Timeout); time.Now().Before(until) && retry.Pause(n.ctx, askFirstEvery); {
 		if id, _ := m.Leader(); id != "" || m.Err() != nil {
 			return
 		}

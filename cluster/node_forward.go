@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -52,7 +53,7 @@ func (n *Node) applyMeta(data []byte) (any, error) {
 		if n.removal.told() {
 			return nil, n.removal.err
 		}
-		if !pause(n.ctx, retryPause) {
+		if !retry.Pause(n.ctx, retryPause) {
 			return nil, fmt.Errorf("%w: %w", ErrClosed, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/internal/strictjson"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -71,7 +72,7 @@ func (n *Node) askFresh(ctx context.Context, h *journalHandle) (uint64, error) {
 		if err == nil {
 			return a.Position, nil
 		}
-		if !again(err) || !pause(ctx, retryPause) {
+		if !again(err) || !retry.Pause(ctx, retryPause) {
 			return 0, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 const (
@@ -43,7 +44,7 @@ func (n *Node) greet(address string) {
 			told = refused.Reason
 			n.logger.Error("the node at an address that was given to join refuses this one", "address", address, "error", err)
 		}
-		if n.removal.told() || !pause(n.ctx, wait) {
+		if n.removal.told() || !retry.Pause(n.ctx, wait) {
 			return
 		}
 	}

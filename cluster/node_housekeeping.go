@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -15,7 +16,7 @@ import (
 // that nobody has used yet, so that their retention runs, removes what retention
 // no longer keeps, and removes the files of deleted streams and those that were kept of damaged metadata.
 func (n *Node) keepHouse() {
-	told := notices{}
+	told := retry.Told{}
 	for {
 		for id, s := range n.meta.Known() {
 			if n.ctx.Err() != nil {
@@ -26,7 +27,7 @@ func (n *Node) keepHouse() {
 			case err == nil:
 				delete(told, "error "+id.String())
 			case n.ctx.Err() != nil: // closing cut it short
-			case !errors.Is(err, ErrClosed) && told.fresh("error "+id.String(), err.Error()):
+			case !errors.Is(err, ErrClosed) && told.Fresh("error "+id.String(), err.Error()):
 				n.logger.Error("a stream needs attention", "stream", s.Name, "id", id.String(), "error", err)
 			}
 		}
@@ -49,21 +50,9 @@ func (n *Node) nextRound() time.Duration {
 	return n.opts.RetainEvery
 }
 
-// notices is what was logged, by subject, so that it is logged once.
-type notices map[string]string
-
-// fresh notes what is about to be logged and reports whether it is news.
-func (n notices) fresh(subject, text string) bool {
-	if n[subject] == text {
-		return false
-	}
-	n[subject] = text
-	return true
-}
-
 // warnOfHolds tells of groups that hold a stream's retention and have not moved
 // for long: a pipeline that was given up keeps the disk filling.
-func (n *Node) warnOfHolds(s *metadata.Stream, told notices) {
+func (n *Node) warnOfHolds(s *metadata.Stream, told retry.Told) {
 	for _, h := range n.meta.IdleHolders(s.ID, time.Now().Add(-n.opts.IdleHold)) {
 		p, err := n.PartitionByKey(h.Partition)
 		if err != nil || p.handle.opened() == nil {
@@ -72,7 +61,7 @@ func (n *Node) warnOfHolds(s *metadata.Stream, told notices) {
 		if b, err := p.Bounds(); err != nil || h.Offset >= b.HighWatermark {
 			continue // it has read everything
 		}
-		if told.fresh("hold "+s.ID.String(), h.Group) {
+		if told.Fresh("hold "+s.ID.String(), h.Group) {
 			n.logger.Warn("a consumer group has not moved for long and keeps old records from being removed; if nobody uses it any more, delete the group",
 				"stream", s.Name, "group", h.Group, "partition", h.Partition.Partition, "offset", h.Offset)
 		}

@@ -10,15 +10,14 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/recovery"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
@@ -167,7 +166,7 @@ func (n *Node) askAgain(ctx context.Context, address string, question []byte) (j
 		if ctx.Err() == nil || said == nil {
 			said = err
 		}
-		if text := withoutDigits(err.Error()); text != told && ctx.Err() == nil {
+		if text := retry.Gist(err); text != told && ctx.Err() == nil {
 			told = text
 			n.logger.Warn("a node did not let this one in; asking again", "address", address, "error", err)
 		}
@@ -177,16 +176,6 @@ func (n *Node) askAgain(ctx context.Context, address string, question []byte) (j
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// withoutDigits is an error's text without what differs each time: the ports that connections are made from.
-func withoutDigits(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 func (n *Node) askOne(ctx context.Context, address string, question []byte) (a joinAnswer, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // markerCall asks the leader of a partition to end a producer's transaction there.
@@ -27,7 +28,7 @@ func (n *Node) WriteMarker(ctx context.Context, key metadata.StreamPartition, pr
 		if err == nil || n.trans == nil || ctx.Err() != nil || !again(err) {
 			return err
 		}
-		if !pause(ctx, retryPause) {
+		if !retry.Pause(ctx, retryPause) {
 			return err
 		}
 	}

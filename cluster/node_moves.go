@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // movesAtOnce is how many journals are on their way to other nodes at a time, in the whole cluster, unless somebody moves
@@ -167,7 +168,7 @@ func (n *Node) RemoveMember(ctx context.Context, r Removal) error {
 		if err != nil || p.Done {
 			return err
 		}
-		if !pause(ctx, 10*retryPause) {
+		if !retry.Pause(ctx, 10*retryPause) {
 			return fmt.Errorf("node %d still has replicas: %w", r.Node, ctx.Err())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // metaGroupID is the metadata group's name in the transport.
@@ -89,7 +90,7 @@ func (n *Node) settle() {
 			told = text
 			n.logger.Warn("the node is not yet part of its cluster; trying again", "node", n.id, "error", err)
 		}
-		if !pause(n.ctx, 10*retryPause) {
+		if !retry.Pause(n.ctx, 10*retryPause) {
 			return
 		}
 	}

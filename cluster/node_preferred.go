@@ -10,6 +10,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/placement"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // preferEvery is how often a leader looks whether others should lead what it leads.
@@ -19,7 +20,7 @@ const preferEvery = time.Second
 // another one was made the first.
 func (n *Node) preferLeaders() {
 	leads := placement.NewLeads[journalKey](10 * n.opts.timeout())
-	for pause(n.ctx, preferEvery) {
+	for retry.Pause(n.ctx, preferEvery) {
 		now := time.Now()
 		for _, m := range n.meta.Members() {
 			leads.Saw(m.ID, m.ID != n.id && !m.Leaving && n.Up(m.ID) && !n.leads.isClosing(m.ID), now)
@@ -69,7 +70,7 @@ func (n *Node) HandOver(ctx context.Context) {
 				left++
 			}
 		}
-		if left == 0 || !pause(ctx, retryPause) {
+		if left == 0 || !retry.Pause(ctx, retryPause) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/hashicorp/raft"
 )
 
@@ -37,7 +38,7 @@ func (n *Node) setReplicas(ctx context.Context, id metadata.StreamID, journal in
 
 // reconcileGroups brings the groups that this node leads to the members that they are to have, until the node closes.
 func (n *Node) reconcileGroups() {
-	told := notices{}
+	told := retry.Told{}
 	for {
 		changed := n.meta.Changed()
 		for _, s := range n.meta.Streams() {
@@ -53,7 +54,7 @@ func (n *Node) reconcileGroups() {
 				what := fmt.Sprint("members ", h.stream, h.number)
 				if err == nil {
 					delete(told, what)
-				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
+				} else if n.ctx.Err() == nil && told.Fresh(what, err.Error()) {
 					n.logger.Warn("the members of a journal's group could not be changed; trying again", "stream", s.Name, "journal", h.number, "error", err)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 const (
@@ -34,7 +35,7 @@ func journalGroupID(stream metadata.StreamID, journal int32) transport.GroupID {
 // keepReplicas opens the journals that this node is to have, and removes what it is not to have any more, until the node
 // closes.
 func (n *Node) keepReplicas() {
-	told := notices{}
+	told := retry.Told{}
 	for {
 		changed := n.meta.Changed()
 		n.tendReplicas(told)
@@ -47,7 +48,7 @@ func (n *Node) keepReplicas() {
 	}
 }
 
-func (n *Node) tendReplicas(told notices) {
+func (n *Node) tendReplicas(told retry.Told) {
 	// Asked before the metadata is read: what that says while the node starts may be old, and a round takes as long as
 	// journals take to open.
 	settled := n.isReady()
@@ -77,7 +78,7 @@ func (n *Node) tendReplicas(told notices) {
 				}
 				if what := fmt.Sprint("replica ", h.stream, h.number); err == nil {
 					delete(told, what)
-				} else if n.ctx.Err() == nil && told.fresh(what, err.Error()) {
+				} else if n.ctx.Err() == nil && told.Fresh(what, err.Error()) {
 					n.logger.Error("a replica of a journal is not in order; trying again", "stream", s.Name, "journal", h.number, "error", err)
 				}
 			})

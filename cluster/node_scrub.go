@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // ScrubOptions say how a node looks after the bytes on its disk. Zero fields mean their defaults.
@@ -41,12 +42,12 @@ func (n *Node) scrub() {
 		free = latest(free, time.Now())
 		wait := time.Until(free)
 		free = free.Add(time.Duration(bytes) * time.Second / time.Duration(o.BytesPerSecond))
-		if !pause(n.ctx, wait) {
+		if !retry.Pause(n.ctx, wait) {
 			return n.ctx.Err()
 		}
 		return nil
 	}
-	for wait := min(scrubStart, o.Every); pause(n.ctx, wait); wait = o.Every {
+	for wait := min(scrubStart, o.Every); retry.Pause(n.ctx, wait); wait = o.Every {
 		var groups []*raftgroup.Group
 		n.journals.eachOpen(func(_ string, _ *journalHandle, g *raftgroup.Group) { groups = append(groups, g) })
 		for _, g := range groups {

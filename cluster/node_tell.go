@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 const (
@@ -36,7 +38,7 @@ func (n *Node) tellLeads() {
 			t.say(n.leadsBody(now))
 		}
 		t.tell()
-		if !pause(n.ctx, leadsEvery) {
+		if !retry.Pause(n.ctx, leadsEvery) {
 			return
 		}
 		if time.Since(rang) < leadsSettle {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -114,7 +115,7 @@ func (n *Node) readOnly() (errs []error) {
 // relieve does what can be done while the disk is nearly full and retention has
 // removed what it may: it gives back files kept for reuse, says who holds what
 // could go, and removes old segments before their time if it was told to.
-func (n *Node) relieve(told notices) {
+func (n *Node) relieve(told retry.Told) {
 	if !n.disk.now().Refusing {
 		delete(told, "held")
 		return
@@ -131,7 +132,7 @@ func (n *Node) relieve(told notices) {
 	n.disk.setHeld(held)
 	slices.Sort(holders)
 	holders = slices.Compact(holders)
-	if held > 0 && told.fresh("held", strings.Join(holders, ",")) {
+	if held > 0 && told.Fresh("held", strings.Join(holders, ",")) {
 		n.logger.Error("consumer groups keep records that retention would have removed from the nearly full disk: let them catch up, or delete those that nobody uses",
 			"bytes", held, "groups", strings.Join(holders, ", "))
 	}

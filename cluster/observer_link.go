@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/transport"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // keptFor is how long a connection to a node that was not given stays after it was needed last.
@@ -84,7 +85,7 @@ func (l *link) end(k journalKey) (e mirror.End, c *mirror.Client, round time.Tim
 
 // run keeps the upstream connected while it is wanted, until ctx ends.
 func (l *link) run(ctx context.Context) {
-	told := notices{}
+	told := retry.Told{}
 	backoff := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		if !l.wanted() {
@@ -101,16 +102,16 @@ func (l *link) run(ctx context.Context) {
 		var refused *transport.RefusedError
 		switch {
 		case ctx.Err() != nil || err == nil:
-		case errors.As(err, &refused) && told.fresh("refused", refused.Reason):
+		case errors.As(err, &refused) && told.Fresh("refused", refused.Reason):
 			l.o.logger.Error("an upstream does not want this observer: correct the address, or the cluster's settings", "upstream", l.address, "error", err)
-		case l.given && told.fresh("lost", withoutDigits(err.Error())):
+		case l.given && told.Fresh("lost", retry.Gist(err)):
 			l.o.logger.Warn("an upstream cannot be pulled from; trying again", "upstream", l.address, "error", err)
 		}
 		if time.Since(since) > 10*time.Second { // it worked
 			clear(told)
 			backoff = 50 * time.Millisecond
 		}
-		pause(ctx, backoff)
+		retry.Pause(ctx, backoff)
 		backoff = min(2*backoff, 2*time.Second)
 	}
 }

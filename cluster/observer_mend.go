@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -27,7 +28,7 @@ func (o *observer) ring() {
 
 // mend makes good what has rotted of the copies, from the upstreams, until ctx ends.
 func (o *observer) mend(ctx context.Context) {
-	told := notices{}
+	told := retry.Told{}
 	for {
 		select {
 		case <-o.rot:
@@ -43,7 +44,7 @@ func (o *observer) mend(ctx context.Context) {
 		for _, g := range all {
 			for _, d := range g.Journal().Damages() {
 				what := fmt.Sprint(keys[g], d.Position)
-				if told.fresh("found "+what, "it is") {
+				if told.Fresh("found "+what, "it is") {
 					o.n.figures.Damaged.Add(1)
 					o.logger.Error("bytes of a copy are not what was written: they are not served, and mended from an upstream", "damage", d.Error())
 				}
@@ -53,7 +54,7 @@ func (o *observer) mend(ctx context.Context) {
 					o.n.figures.Mended.Add(1)
 					delete(told, "found "+what)
 					delete(told, "left "+what)
-				case ctx.Err() == nil && told.fresh("left "+what, err.Error()):
+				case ctx.Err() == nil && told.Fresh("left "+what, err.Error()):
 					o.logger.Error("damaged bytes of a copy could not be mended yet; trying again", "damage", d.Error(), "error", err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
 )
 
@@ -27,7 +28,7 @@ type puller struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	changed chan struct{} // has room for one; wakes run when from or front is another
-	told    notices       // used by run alone
+	told    retry.Told    // used by run alone
 
 	mu      sync.Mutex // guards all below
 	from    *link      // whom to pull from; nil: nobody
@@ -44,7 +45,7 @@ type puller struct {
 
 func newPuller(ctx context.Context, o *observer, k journalKey) *puller {
 	p := &puller{
-		o: o, key: k, changed: make(chan struct{}, 1), told: notices{},
+		o: o, key: k, changed: make(chan struct{}, 1), told: retry.Told{},
 		avoid: map[*link]time.Time{}, trimmed: map[*link][]byte{}, behind: behind{since: time.Now()},
 	}
 	p.ctx, p.cancel = context.WithCancel(ctx)
@@ -130,12 +131,12 @@ func (p *puller) run() {
 		switch {
 		case err == nil, p.ctx.Err() != nil:
 		case errors.Is(err, ErrClosed), errors.Is(err, storage.ErrClosed):
-			pause(p.ctx, 10*retryPause) // with the stream; else it is opened again
+			retry.Pause(p.ctx, 10*retryPause) // with the stream; else it is opened again
 		default:
-			if p.told.fresh("error", err.Error()) {
+			if p.told.Fresh("error", err.Error()) {
 				p.o.logger.Error("the copy of a journal is not in order; trying again", "stream", p.key.Stream.String(), "journal", p.key.Journal, "error", err)
 			}
-			pause(p.ctx, roundEvery)
+			retry.Pause(p.ctx, roundEvery)
 		}
 		if p.stop() != nil {
 			return
@@ -266,7 +267,7 @@ func (p *puller) refused(from *link, a *mirror.Answer) {
 	if p.from == from {
 		p.from, p.client = nil, nil
 	}
-	if a.Status == mirror.Failed && p.told.fresh("refused "+from.address, string(a.Body)) {
+	if a.Status == mirror.Failed && p.told.Fresh("refused "+from.address, string(a.Body)) {
 		p.o.logger.Warn("an upstream cannot give a journal; asking others", "upstream", from.address, "stream", p.key.Stream.String(), "journal", p.key.Journal, "error", string(a.Body))
 	}
 	p.o.poke()
@@ -301,10 +302,10 @@ func (p *puller) unstored(j *storage.Journal, from *link, err error) error {
 		p.refused(from, &mirror.Answer{Status: mirror.Failed, Body: []byte(err.Error())})
 		return nil
 	case storage.Refused(err):
-		if p.told.fresh("full", "it is") { // the text has numbers that change
+		if p.told.Fresh("full", "it is") { // the text has numbers that change
 			p.o.logger.Error("there is no room: copying waits", "dir", j.Dir(), "error", err)
 		}
-		pause(p.ctx, roundEvery)
+		retry.Pause(p.ctx, roundEvery)
 		return nil
 	case errors.Is(err, raft.ErrLogNotFound):
 		return nil

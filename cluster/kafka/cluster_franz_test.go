@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // The Go client's own suite against three nodes, three replicas of everything: its tests of
@@ -38,7 +40,7 @@ func TestFranzGoSuitePassesWhileNodesRestart(t *testing.T) {
 			if !nightly() && coordinates(ctx, adm, c) {
 				continue
 			}
-			if pause(ctx, every/2); ctx.Err() != nil {
+			if retry.Pause(ctx, every/2); ctx.Err() != nil {
 				return
 			}
 			if err := c.restart(); err != nil {
@@ -46,7 +48,7 @@ func TestFranzGoSuitePassesWhileNodesRestart(t *testing.T) {
 				return
 			}
 			restarts++
-			pause(ctx, every/2)
+			retry.Pause(ctx, every/2)
 		}
 	})
 	franzOnThreeNodes(t, nodes, "TestTxnEtl")
@@ -62,7 +64,7 @@ func TestFranzGoSuitePassesWhileNodesRestart(t *testing.T) {
 func coordinates(ctx context.Context, adm *kadm.Client, c *child) bool {
 	found := adm.FindGroupCoordinators(ctx, "any")["any"]
 	if found.Err != nil {
-		pause(ctx, 100*time.Millisecond)
+		retry.Pause(ctx, 100*time.Millisecond)
 		return true
 	}
 	return c.addr == fmt.Sprintf("%s:%d", found.Host, found.Port)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // Kafka's own clients on three nodes, of which the one that leads is killed, and in the
@@ -64,7 +66,7 @@ func TestJavaClientsOutliveNodes(t *testing.T) {
 		})
 		c := leads(t, adm, nodes)
 		c.kill()
-		pause(t.Context(), time.Second) // clients have to do without it
+		retry.Pause(t.Context(), time.Second) // clients have to do without it
 		c.start()
 	}
 	both.Wait()

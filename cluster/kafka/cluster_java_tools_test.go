@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/internal/services"
 )
 
@@ -102,7 +103,7 @@ func produceLines(t *testing.T, seeds, topic string, n int, settings string) {
 	go func() {
 		for i := range n {
 			if i%500 == 0 {
-				pause(t.Context(), time.Second)
+				retry.Pause(t.Context(), time.Second)
 			}
 			if _, err := fmt.Fprintln(typing, i); err != nil {
 				return // the tool has ended, which is told

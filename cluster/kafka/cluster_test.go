@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // Whatever was answered is there, once and in order, though one node after the other is
@@ -28,10 +29,10 @@ func TestNothingAnsweredIsLostWithANode(t *testing.T) {
 	l := newLoad(t, nodes[0].client)
 	l.run(func(ctx context.Context) {
 		for i := range kills {
-			pause(ctx, time.Duration(500+rand.IntN(2000))*time.Millisecond)
+			retry.Pause(ctx, time.Duration(500+rand.IntN(2000))*time.Millisecond)
 			c := nodes[(i+rand.IntN(2))%len(nodes)]
 			c.kill()
-			pause(ctx, time.Duration(rand.IntN(3000))*time.Millisecond)
+			retry.Pause(ctx, time.Duration(rand.IntN(3000))*time.Millisecond)
 			c.start()
 		}
 	})
@@ -80,7 +81,7 @@ func TestAGroupOutlivesItsCoordinator(t *testing.T) {
 			killCoordinator(t, nodes, "g")
 		}
 		if i%10 == 9 {
-			pause(ctx, time.Millisecond)
+			retry.Pause(ctx, time.Millisecond)
 		}
 	}
 	sent.Wait()

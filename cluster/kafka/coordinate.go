@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // settleWithin is how long a request waits for the metadata to take what it wants
@@ -41,7 +42,7 @@ func (s *Server) followCoordinator(ctx context.Context) {
 		s.groups.enter(epoch, ok)
 		select {
 		case <-changed:
-			pause(ctx, 10*time.Millisecond) // a node that closes does not change any more
+			retry.Pause(ctx, 10*time.Millisecond) // a node that closes does not change any more
 		case <-time.After(forgetGroupsEvery):
 			s.forgetGroups(ctx)
 		case <-ctx.Done():

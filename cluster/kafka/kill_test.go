@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // Whatever was answered is there after SIGKILL, once, in order:
@@ -15,7 +17,7 @@ func TestNothingAnsweredIsLostToSIGKILL(t *testing.T) {
 	l := newLoad(t, c.client)
 	l.run(func(ctx context.Context) {
 		for range kills {
-			pause(ctx, time.Duration(20+rand.IntN(150))*time.Millisecond)
+			retry.Pause(ctx, time.Duration(20+rand.IntN(150))*time.Millisecond)
 			c.kill()
 			c.start()
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // load is what clients do while servers die, and what they were answered.
@@ -66,7 +68,7 @@ func (l *load) produce(ctx context.Context) {
 			pending.Done()
 		})
 		if i%50 == 49 {
-			pause(ctx, time.Millisecond)
+			retry.Pause(ctx, time.Millisecond)
 		}
 	}
 	pending.Wait()
@@ -86,7 +88,7 @@ func (l *load) administer(ctx context.Context) {
 		if err := adm.CommitAllOffsets(ctx, "g", offsetsOf("plain", 0, i)); err == nil {
 			l.committed.Store(i)
 		}
-		pause(ctx, 20*time.Millisecond)
+		retry.Pause(ctx, 20*time.Millisecond)
 	}
 }
 
@@ -209,13 +211,5 @@ func (l *load) checkPlain() {
 		if !listed.Has(fmt.Sprint("topic", i)) {
 			t.Errorf("topic%d was created and is gone", i)
 		}
-	}
-}
-
-// pause waits, or less if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 const (
@@ -97,7 +99,7 @@ func mayComeFirst(key int16) bool {
 // refuse ends a connection whose login failed, after a while.
 func (c *conn) refuse(ctx context.Context) error {
 	c.server.counts.loginsRefused.Add(1)
-	pause(ctx, loginDelay)
+	retry.Pause(ctx, loginDelay)
 	return fmt.Errorf("%w: %w", errLogin, c.login.failed)
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 // Options of a Server. The zero value of each field but Node means its default.
@@ -189,7 +190,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, access Access) error
 				s.logger.Warn("cannot accept Kafka connections for the moment", "address", l.Addr().String(), "error", err)
 			}
 			short = true
-			pause(ctx, 100*time.Millisecond)
+			retry.Pause(ctx, 100*time.Millisecond)
 		}
 	}
 }
@@ -327,15 +328,5 @@ func (s *Server) complain(c net.Conn, err error) {
 	s.mu.Unlock()
 	if !known {
 		s.logger.Warn("closing a Kafka connection; later ones of this remote are not logged", "remote", remote, "error", err)
-	}
-}
-
-// pause waits and reports whether ctx still goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/internal/retry"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *txnCoordinator) run(ctx context.Context) {
 		} else {
 			clear(open)
 		}
-		if !pause(ctx, txnScan) {
+		if !retry.Pause(ctx, txnScan) {
 			return
 		}
 	}
@@ -193,7 +194,7 @@ func (c *txnCoordinator) mark(ctx context.Context, t *metadata.Transaction, key 
 		case err == nil:
 			return nil
 		case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrUnknownOutcome), errors.Is(err, metadata.ErrUnknownStream):
-			if !pause(ctx, markerRetry) {
+			if !retry.Pause(ctx, markerRetry) {
 				return err
 			}
 		default:
