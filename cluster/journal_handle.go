@@ -9,12 +9,6 @@ import (
 	"github.com/daybook-data/daybook/storage"
 )
 
-// journalKey names a journal.
-type journalKey struct {
-	Stream  metadata.StreamID `json:"stream"`
-	Journal int32             `json:"journal"`
-}
-
 // journalHandle is a journal that is opened by its first use. A failure to open
 // is returned to everyone who tries; each try opens anew, as the cause (no
 // descriptors, no space) may be gone.
@@ -39,7 +33,9 @@ type journalHandle struct {
 	watchers map[chan<- struct{}]struct{}
 }
 
-func (h *journalHandle) key() journalKey { return journalKey{h.stream, h.number} }
+func (h *journalHandle) key() metadata.StreamJournal {
+	return metadata.StreamJournal{Stream: h.stream, Journal: h.number}
+}
 
 // open returns the journal's group.
 func (h *journalHandle) open() (*raftgroup.Group, error) {

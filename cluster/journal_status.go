@@ -53,7 +53,7 @@ type ReplicaStatus struct {
 func (r *ReplicaStatus) counts() bool { return r.State == ReplicaLeads || r.State == ReplicaInSync }
 
 func (n *Node) journalStatus(s *metadata.Stream, journal int32, reports nodeReports) JournalStatus {
-	key := journalKey{s.ID, journal}
+	key := metadata.StreamJournal{Stream: s.ID, Journal: journal}
 	wanted, leaving := s.ReplicasOf(journal), s.LeavingOf(journal)
 	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: n.roomFor(s, journal), Asked: s.WantedOf(journal), Moving: len(leaving) > 0}
 	var leader *CopyReport
@@ -91,7 +91,7 @@ func (n *Node) journalStatus(s *metadata.Stream, journal int32, reports nodeRepo
 }
 
 // replicaStatus judges a copy by what its node says of it and what its leader does.
-func (n *Node) replicaStatus(r metadata.Replica, key journalKey, leader *CopyReport, leads int32, reports nodeReports) ReplicaStatus {
+func (n *Node) replicaStatus(r metadata.Replica, key metadata.StreamJournal, leader *CopyReport, leads int32, reports nodeReports) ReplicaStatus {
 	s := ReplicaStatus{Node: r.Node, State: ReplicaUnknown, Entries: -1, Bytes: -1}
 	if a := reports[r.Node]; a != nil && a.copies[key] != nil {
 		s.Problem, s.Doubt = a.copies[key].Problem, a.copies[key].Doubt

@@ -64,7 +64,7 @@ func (j *journals) live(s *metadata.Stream) (*liveStream, error) {
 }
 
 // get returns a journal, which need not be open.
-func (j *journals) get(k journalKey) (*journalHandle, error) {
+func (j *journals) get(k metadata.StreamJournal) (*journalHandle, error) {
 	s, ok := j.meta.StreamByID(k.Stream)
 	if !ok {
 		return nil, metadata.ErrUnknownStream
@@ -166,7 +166,7 @@ func (j *journals) led(about int) (all []lead) {
 		for _, h := range l.journals {
 			h.noteLeader()
 			if g := h.opened(); g != nil && g.Serves() {
-				all = append(all, lead{journalKey: h.key(), Term: g.Term(), InSync: j.inSync(l, h, g)})
+				all = append(all, lead{StreamJournal: h.key(), Term: g.Term(), InSync: j.inSync(l, h, g)})
 			}
 		}
 	}

@@ -13,14 +13,14 @@ import (
 
 // transferCall asks the leader of a journal to hand it to another node.
 type transferCall struct {
-	journalKey
+	metadata.StreamJournal
 	To int32 `json:"to"`
 }
 
 // Transfer hands the lead of a journal to another one of its replicas, which must have nearly all of it.
 func (n *Node) Transfer(ctx context.Context, id metadata.StreamID, journal, to int32) error {
-	c := transferCall{journalKey{id, journal}, to}
-	h, err := n.journals.get(c.journalKey)
+	c := transferCall{metadata.StreamJournal{Stream: id, Journal: journal}, to}
+	h, err := n.journals.get(c.StreamJournal)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (n *Node) answerJournal(body []byte) error {
 
 // transfer hands over what this node leads.
 func (n *Node) transfer(c transferCall) error {
-	h, err := n.journals.get(c.journalKey)
+	h, err := n.journals.get(c.StreamJournal)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	callJournal uint8 = 6  // a transferCall, to the journal's leader
 	callReport  uint8 = 7  // a reportCall; answered with a NodeReport
 	callCopy    uint8 = 8  // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
-	callFresh   uint8 = 9  // a journalKey, to the journal's leader; answered with a freshAnswer
+	callFresh   uint8 = 9  // a metadata.StreamJournal, to the journal's leader; answered with a freshAnswer
 	callWhere   uint8 = 10 // answered with a whereAnswer
 )
 

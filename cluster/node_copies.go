@@ -12,7 +12,7 @@ import (
 
 // copyCall is a question from one copy of a journal to another.
 type copyCall struct {
-	journalKey
+	metadata.StreamJournal
 	Question json.RawMessage `json:"question"`
 }
 
@@ -64,7 +64,7 @@ func (n *Node) answerCopy(body []byte) (json.RawMessage, error) {
 	if err := strictjson.Decode(body, &c); err != nil {
 		return nil, err
 	}
-	h, err := n.journals.get(c.journalKey)
+	h, err := n.journals.get(c.StreamJournal)
 	if err != nil {
 		return nil, err
 	}

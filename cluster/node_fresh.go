@@ -89,7 +89,7 @@ func (n *Node) freshHere(h *journalHandle) (a freshAnswer, err error) {
 
 // answerFresh answers another node that wants to read strongly.
 func (n *Node) answerFresh(body []byte) (a freshAnswer, err error) {
-	var k journalKey
+	var k metadata.StreamJournal
 	if err := strictjson.Decode(body, &k); err != nil {
 		return a, err
 	}

@@ -7,19 +7,20 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/strictjson"
 )
 
 // lead is who leads a journal, as it said itself.
 type lead struct {
-	journalKey
+	metadata.StreamJournal
 	Term   uint64  `json:"term"`
 	InSync []int32 `json:"in_sync,omitempty"`
 	node   int32
 }
 
 func (l lead) equal(other lead) bool {
-	return l.journalKey == other.journalKey && l.Term == other.Term && slices.Equal(l.InSync, other.InSync)
+	return l.StreamJournal == other.StreamJournal && l.Term == other.Term && slices.Equal(l.InSync, other.InSync)
 }
 
 // leadsCall tells all that the caller leads.
@@ -34,7 +35,7 @@ type leadTable struct {
 	changed chan struct{} // room for one; gets a value when somebody may lead who did not
 
 	mu sync.Mutex
-	by map[journalKey]lead // guarded by mu
+	by map[metadata.StreamJournal]lead // guarded by mu
 	// closing are the nodes that said so last; guarded by mu
 	closing map[int32]bool
 	// said is what nodes said last, all since by was changed last; guarded by mu
@@ -57,7 +58,7 @@ func (t *leadTable) heard(from string, body []byte) error {
 		return err
 	}
 	if t.by == nil {
-		t.by, t.closing = map[journalKey]lead{}, map[int32]bool{}
+		t.by, t.closing = map[metadata.StreamJournal]lead{}, map[int32]bool{}
 	}
 	t.closing[int32(id)] = c.Closing
 	if t.takeOver(int32(id), c.Leads) || t.said == nil {
@@ -70,8 +71,8 @@ func (t *leadTable) heard(from string, body []byte) error {
 // takeOver has a node lead what it says, and only that, and says whether that is different from what was known. The caller
 // holds mu.
 func (t *leadTable) takeOver(id int32, leads []lead) (changed bool) {
-	before := map[journalKey]lead{}
-	maps.DeleteFunc(t.by, func(k journalKey, l lead) bool {
+	before := map[metadata.StreamJournal]lead{}
+	maps.DeleteFunc(t.by, func(k metadata.StreamJournal, l lead) bool {
 		if l.node == id {
 			before[k] = l
 		}
@@ -79,16 +80,16 @@ func (t *leadTable) takeOver(id int32, leads []lead) (changed bool) {
 	})
 	for _, l := range leads {
 		l.node = id
-		if old, ok := t.by[l.journalKey]; ok && old.Term >= l.Term {
+		if old, ok := t.by[l.StreamJournal]; ok && old.Term >= l.Term {
 			continue
 		}
-		t.by[l.journalKey] = l
-		was := before[l.journalKey]
+		t.by[l.StreamJournal] = l
+		was := before[l.StreamJournal]
 		if was.Term != l.Term {
 			t.ring()
 		}
 		changed = changed || !was.equal(l)
-		delete(before, l.journalKey)
+		delete(before, l.StreamJournal)
 	}
 	if len(before) > 0 {
 		t.ring()
@@ -111,7 +112,7 @@ func (t *leadTable) isClosing(node int32) bool {
 	return t.closing[node]
 }
 
-func (t *leadTable) get(k journalKey) (lead, bool) {
+func (t *leadTable) get(k metadata.StreamJournal) (lead, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, ok := t.by[k]

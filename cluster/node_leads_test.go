@@ -3,13 +3,15 @@ package cluster
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 // What a node says counts until it says something else, also if another node's word counted meanwhile.
 func TestALeadIsHisWhoSaidItLast(t *testing.T) {
 	t.Parallel()
 	table := leadTable{changed: make(chan struct{}, 1)}
-	key := journalKey{Journal: 7}
+	key := metadata.StreamJournal{Journal: 7}
 	for i, step := range []struct {
 		from     string
 		term     uint64 // 0: it leads nothing
@@ -30,7 +32,7 @@ func TestALeadIsHisWhoSaidItLast(t *testing.T) {
 	} {
 		var c leadsCall
 		if step.term > 0 {
-			c.Leads = []lead{{journalKey: key, Term: step.term, InSync: []int32{1, 2}}}
+			c.Leads = []lead{{StreamJournal: key, Term: step.term, InSync: []int32{1, 2}}}
 		}
 		body, err := json.Marshal(c)
 		if err != nil {

@@ -19,7 +19,7 @@ const preferEvery = time.Second
 // preferLeaders hands leads to the first of each journal's replicas until the node closes: after a restart, or when
 // another one was made the first.
 func (n *Node) preferLeaders() {
-	leads := placement.NewLeads[journalKey](10 * n.opts.timeout())
+	leads := placement.NewLeads[metadata.StreamJournal](10 * n.opts.timeout())
 	for retry.Pause(n.ctx, preferEvery) {
 		now := time.Now()
 		for _, m := range n.meta.Members() {
@@ -34,14 +34,14 @@ func (n *Node) preferLeaders() {
 }
 
 // unwantedLeads is what this node leads and another one should, which has all of it.
-func (n *Node) unwantedLeads() (all []placement.Lead[journalKey]) {
+func (n *Node) unwantedLeads() (all []placement.Lead[metadata.StreamJournal]) {
 	n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		s, ok := n.meta.StreamByID(h.stream)
 		if !ok || !g.Serves() {
 			return
 		}
 		if first := s.ReplicasOf(h.number)[0]; first.Node != n.id && g.HasVoter(first.ID()) && g.Near(first.ID()) {
-			all = append(all, placement.Lead[journalKey]{Journal: h.key(), To: first.Node})
+			all = append(all, placement.Lead[metadata.StreamJournal]{Journal: h.key(), To: first.Node})
 		}
 	})
 	return all

@@ -29,7 +29,7 @@ type NodeReport struct {
 
 // CopyReport is what a node knows of its copy of a journal.
 type CopyReport struct {
-	journalKey
+	metadata.StreamJournal
 	Born uint64 `json:"born,omitempty"`
 	// Term is raft's: the leader's epoch.
 	Term  uint64 `json:"term"`
@@ -75,13 +75,13 @@ func (n *Node) Report() NodeReport {
 		r.Journals = append(r.Journals, n.reportCopy(h, g))
 	})
 	n.journals.eachUnopened(func(_ string, h *journalHandle, err error) {
-		r.Journals = append(r.Journals, CopyReport{journalKey: h.key(), Born: n.file.Get().Replicas[h.name], Problem: err.Error()})
+		r.Journals = append(r.Journals, CopyReport{StreamJournal: h.key(), Born: n.file.Get().Replicas[h.name], Problem: err.Error()})
 	})
 	return r
 }
 
 func (n *Node) reportCopy(h *journalHandle, g *raftgroup.Group) CopyReport {
-	c := CopyReport{journalKey: h.key(), Term: g.Term(), Leads: g.Serves()}
+	c := CopyReport{StreamJournal: h.key(), Term: g.Term(), Leads: g.Serves()}
 	c.Last, c.Position = g.Journal().LogEnd()
 	c.Doubt = g.Doubt()
 	if n.trans != nil {

@@ -123,7 +123,7 @@ type nodeReports map[int32]*nodeAnswer
 type nodeAnswer struct {
 	NodeReport
 	err    error
-	copies map[journalKey]*CopyReport
+	copies map[metadata.StreamJournal]*CopyReport
 }
 
 // reports asks all nodes that are up.
@@ -133,7 +133,7 @@ func (n *Node) reports(ctx context.Context) nodeReports {
 	all := nodeReports{}
 	var asking sync.WaitGroup
 	for _, m := range n.Members() {
-		a := &nodeAnswer{copies: map[journalKey]*CopyReport{}}
+		a := &nodeAnswer{copies: map[metadata.StreamJournal]*CopyReport{}}
 		all[m.ID] = a
 		if !n.Up(m.ID) {
 			a.err = metadata.ErrUnknownMember
@@ -142,7 +142,7 @@ func (n *Node) reports(ctx context.Context) nodeReports {
 		asking.Go(func() {
 			a.NodeReport, a.err = n.reportOf(ctx, m.ID)
 			for i := range a.Journals {
-				a.copies[a.Journals[i].journalKey] = &a.Journals[i]
+				a.copies[a.Journals[i].StreamJournal] = &a.Journals[i]
 			}
 		})
 	}

@@ -29,7 +29,7 @@ type source struct {
 	mu      sync.Mutex
 	at      uint64 // the entry of the metadata that last is of; guarded by mu, as is all that follows
 	last    *mirror.Description
-	records map[journalKey]countedTo
+	records map[metadata.StreamJournal]countedTo
 }
 
 // countedTo is how many records there are below a position: counting them takes a look at every partition.
@@ -98,7 +98,7 @@ func (s *source) describe() (*mirror.Description, error) {
 // Ends implements mirror.Source.
 func (s *source) Ends() (all []mirror.End) {
 	now := time.Now()
-	counted := map[journalKey]countedTo{}
+	counted := map[metadata.StreamJournal]countedTo{}
 	s.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 		e := s.end(h, g, counted)
 		if o := s.n.observer; o != nil {
@@ -125,7 +125,7 @@ func (n *Node) unheard(g *raftgroup.Group) time.Duration {
 	return time.Since(at).Round(time.Second)
 }
 
-func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[journalKey]countedTo) mirror.End {
+func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[metadata.StreamJournal]countedTo) mirror.End {
 	at := g.Journal().Visible().Position
 	s.mu.Lock()
 	c, ok := s.records[h.key()]
@@ -134,12 +134,12 @@ func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[journalKe
 		c = countedTo{at, g.Journal().Records()}
 	}
 	counted[h.key()] = c
-	return mirror.End{Key: h.key().mirrored(), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
+	return mirror.End{Key: mirrored(h.key()), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
 }
 
 // Journal implements mirror.Source.
 func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
-	h, err := s.n.journals.get(journalKey{metadata.StreamID(k.Stream), k.Journal})
+	h, err := s.n.journals.get(metadata.StreamJournal{Stream: metadata.StreamID(k.Stream), Journal: k.Journal})
 	if err != nil {
 		return nil, false
 	}
@@ -150,6 +150,10 @@ func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
 	return g.Journal(), true
 }
 
-func (k journalKey) mirrored() mirror.Key { return mirror.Key{Stream: k.Stream, Journal: k.Journal} }
+func mirrored(k metadata.StreamJournal) mirror.Key {
+	return mirror.Key{Stream: k.Stream, Journal: k.Journal}
+}
 
-func keyOf(k mirror.Key) journalKey { return journalKey{metadata.StreamID(k.Stream), k.Journal} }
+func keyOf(k mirror.Key) metadata.StreamJournal {
+	return metadata.StreamJournal{Stream: metadata.StreamID(k.Stream), Journal: k.Journal}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/transport"
 )
@@ -36,7 +37,7 @@ type observer struct {
 
 	mu       sync.Mutex // guards all below
 	links    []*link    // those given, in their order, then the other nodes'
-	pullers  map[journalKey]*puller
+	pullers  map[metadata.StreamJournal]*puller
 	floor    uint64   // the newest metadata that was seen
 	sum      [32]byte // of the description that is in the metadata here
 	caughtUp bool     // all that there was when it was looked first is here
@@ -48,7 +49,7 @@ func newObserver(n *Node) *observer {
 	setDuration(&o.Timeout, 5*time.Second)
 	return &observer{
 		n: n, o: o, logger: n.logger, memory: mirror.NewMemory(observerMemory), began: time.Now(),
-		kick: make(chan struct{}, 1), rot: make(chan struct{}, 1), pullers: map[journalKey]*puller{}, floor: n.meta.Mirrored(),
+		kick: make(chan struct{}, 1), rot: make(chan struct{}, 1), pullers: map[metadata.StreamJournal]*puller{}, floor: n.meta.Mirrored(),
 	}
 }
 
@@ -169,10 +170,10 @@ func (o *observer) followStreams(ctx context.Context) {
 	}()
 	for {
 		changed := o.n.meta.Changed()
-		wanted := map[journalKey]bool{}
+		wanted := map[metadata.StreamJournal]bool{}
 		for _, s := range o.n.meta.Streams() {
 			for j := range s.Journals {
-				wanted[journalKey{s.ID, j}] = true
+				wanted[metadata.StreamJournal{Stream: s.ID, Journal: j}] = true
 			}
 		}
 		o.keepPullers(ctx, wanted)
@@ -185,7 +186,7 @@ func (o *observer) followStreams(ctx context.Context) {
 	}
 }
 
-func (o *observer) keepPullers(ctx context.Context, wanted map[journalKey]bool) {
+func (o *observer) keepPullers(ctx context.Context, wanted map[metadata.StreamJournal]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for k, p := range o.pullers {

@@ -28,7 +28,7 @@ type link struct {
 
 	mu     sync.Mutex     // guards all below
 	client *mirror.Client // nil: not connected
-	ends   map[journalKey]mirror.End
+	ends   map[metadata.StreamJournal]mirror.End
 	round  time.Time // when ends were answered last on this connection
 	needed time.Time // when it was needed last; of one that was not given
 	err    error     // why it is not connected, nil if it is or was not tried
@@ -73,7 +73,7 @@ func (l *link) connected() bool {
 }
 
 // end is how far the upstream has a journal, and whom to ask for it; ok is false if it does not have it.
-func (l *link) end(k journalKey) (e mirror.End, c *mirror.Client, round time.Time, ok bool) {
+func (l *link) end(k metadata.StreamJournal) (e mirror.End, c *mirror.Client, round time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.client == nil {
@@ -133,7 +133,7 @@ func (l *link) follow(ctx context.Context) error {
 	}
 	c := mirror.NewClient(conn, r, o.memory, o.o.Timeout)
 	l.mu.Lock()
-	l.client, l.ends, l.round, l.err = c, map[journalKey]mirror.End{}, time.Time{}, nil
+	l.client, l.ends, l.round, l.err = c, map[metadata.StreamJournal]mirror.End{}, time.Time{}, nil
 	l.mu.Unlock()
 	ended := make(chan error, 3)
 	all.Go(func() { ended <- c.Run(ctx) })

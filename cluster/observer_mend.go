@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/retry"
 	"github.com/daybook-data/daybook/storage"
@@ -37,7 +38,7 @@ func (o *observer) mend(ctx context.Context) {
 			return
 		}
 		var all []*raftgroup.Group
-		keys := map[*raftgroup.Group]journalKey{}
+		keys := map[*raftgroup.Group]metadata.StreamJournal{}
 		o.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
 			all, keys[g] = append(all, g), h.key()
 		})
@@ -63,7 +64,7 @@ func (o *observer) mend(ctx context.Context) {
 }
 
 // mendFrom replaces a damaged stretch by the bytes that one of the upstreams has.
-func (o *observer) mendFrom(ctx context.Context, j *storage.Journal, k journalKey, d *storage.DamageError) error {
+func (o *observer) mendFrom(ctx context.Context, j *storage.Journal, k metadata.StreamJournal, d *storage.DamageError) error {
 	err := errors.New("no upstream that has the journal is connected")
 	for _, l := range o.linkList() {
 		_, client, _, ok := l.end(k)
@@ -73,7 +74,7 @@ func (o *observer) mendFrom(ctx context.Context, j *storage.Journal, k journalKe
 		err = j.Mend(d.Position, func(position uint64, buf []byte) error {
 			ctx, cancel := context.WithTimeout(ctx, mendWithin)
 			defer cancel()
-			return client.Stretch(ctx, k.mirrored(), position, buf)
+			return client.Stretch(ctx, mirrored(k), position, buf)
 		})
 		if err == nil || ctx.Err() != nil {
 			return err

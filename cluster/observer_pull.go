@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/retry"
@@ -24,7 +25,7 @@ const (
 // puller copies one journal.
 type puller struct {
 	o       *observer
-	key     journalKey
+	key     metadata.StreamJournal
 	ctx     context.Context
 	cancel  context.CancelFunc
 	changed chan struct{} // has room for one; wakes run when from or front is another
@@ -43,7 +44,7 @@ type puller struct {
 	behind  behind
 }
 
-func newPuller(ctx context.Context, o *observer, k journalKey) *puller {
+func newPuller(ctx context.Context, o *observer, k metadata.StreamJournal) *puller {
 	p := &puller{
 		o: o, key: k, changed: make(chan struct{}, 1), told: retry.Told{},
 		avoid: map[*link]time.Time{}, trimmed: map[*link][]byte{}, behind: behind{since: time.Now()},
@@ -222,7 +223,7 @@ func (p *puller) restart(j *storage.Journal, front []byte) error {
 
 // pull copies from one upstream, until another one is to be asked.
 func (p *puller) pull(j *storage.Journal, from *link, client *mirror.Client) error {
-	key := p.key.mirrored()
+	key := mirrored(p.key)
 	next := client.Pull(key, j.End().Index, pullBytes)
 	defer func() { next.Cancel() }()
 	for {

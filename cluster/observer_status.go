@@ -122,7 +122,7 @@ func (o *observer) status(now time.Time) ObserverStatus {
 }
 
 // groupOf returns the copy, if it is open.
-func (o *observer) groupOf(k journalKey) *raftgroup.Group {
+func (o *observer) groupOf(k metadata.StreamJournal) *raftgroup.Group {
 	h, err := o.n.journals.get(k)
 	if err != nil {
 		return nil
@@ -161,7 +161,7 @@ func (l *link) status(journals int) UpstreamStatus {
 }
 
 // addKnown tells further observers what this one knows of a journal beside what it has.
-func (o *observer) addKnown(k journalKey, e *mirror.End, now time.Time) {
+func (o *observer) addKnown(k metadata.StreamJournal, e *mirror.End, now time.Time) {
 	o.mu.Lock()
 	p := o.pullers[k]
 	o.mu.Unlock()

@@ -23,6 +23,12 @@ type StreamPartition struct {
 	Tag string `json:"tag,omitempty"`
 }
 
+// StreamJournal names one journal of a stream.
+type StreamJournal struct {
+	Stream  StreamID `json:"stream"`
+	Journal int32    `json:"journal"`
+}
+
 // GroupOffset is what a consumer group committed for one partition.
 type GroupOffset struct {
 	Stream    StreamID `json:"stream"`
