@@ -421,7 +421,7 @@ func TestManyStreamsDoNotDelayTheStart(t *testing.T) {
 	}
 	start := time.Now()
 	n = openNode(t, dir)
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute { // half a second, or 200 elections one after the other
 		t.Errorf("opening took %v", took)
 	}
 	if got := mustAppend(t, n, "s199", 0, "w"); got != 1 {

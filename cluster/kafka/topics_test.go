@@ -231,12 +231,12 @@ func TestReplicatedTopicKeepsWhatItAnsweredOverAnOrderlyStop(t *testing.T) {
 func TestLongPollsDoNotKeepTheServerFromClosing(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *broker) {
 		produce(t, b.client(), numbered("t", 1)...)
-		c := b.client(kgo.ConsumeTopics("t"), kgo.FetchMaxWait(time.Minute))
+		c := b.client(kgo.ConsumeTopics("t"), kgo.FetchMaxWait(10*time.Minute))
 		consume(t, c, 1)
 		go c.PollFetches(t.Context()) // asks again at once, and waits
 		start := time.Now()
 		b.restart()
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > 2*time.Minute { // tens of milliseconds, or what is left of ten minutes
 			t.Errorf("closing and opening took %v", took)
 		}
 	})

@@ -37,8 +37,7 @@ func startMembers(t *testing.T, o storage.Options, ids ...string) *members {
 	return startPatient(t, time.Second, o, ids...)
 }
 
-// startPatient is startMembers with another timeout than a second: a busy machine makes a leader lose its lead, which is
-// half of that.
+// startPatient is startMembers with another timeout than a second: on a busy machine a leader loses its lead by that.
 func startPatient(t *testing.T, timeout time.Duration, o storage.Options, ids ...string) *members {
 	m := prepareMembers(t, timeout, o, ids...)
 	for _, id := range ids {
