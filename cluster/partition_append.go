@@ -31,11 +31,19 @@ func (p *Partition) Append(ctx context.Context, batch []byte, done func(Appended
 	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch}, done)
 }
 
-// AppendTxn is Append of a batch of a transaction, which had the partition in it when it was at revision. If the
-// transaction's marker is there before the batch, the batch is refused with storage.ErrTxnState: so none is ever left
-// behind, open for good, whoever leads the partition and however late the batch comes.
-func (p *Partition) AppendTxn(ctx context.Context, batch []byte, revision int64, done func(Appended)) error {
-	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch, Began: int32(revision)}, done)
+// Txn is what is known of the transaction of a batch.
+type Txn struct {
+	// Revision is that of the transaction when it had the partition in it.
+	Revision int64
+	// FromZero: see [storage.Batch].
+	FromZero bool
+}
+
+// AppendTxn is Append of a batch of a transaction. If the transaction's marker is there before the batch, the batch is
+// refused with storage.ErrTxnState: so none is ever left behind, open for good, whoever leads the partition and however
+// late the batch comes.
+func (p *Partition) AppendTxn(ctx context.Context, batch []byte, txn Txn, done func(Appended)) error {
+	return p.append(ctx, &storage.Batch{Partition: uint32(p.number), Data: batch, Began: int32(txn.Revision), FromZero: txn.FromZero}, done)
 }
 
 // AppendMarker ends a producer's transaction in this partition, which this node has to lead. [Node.WriteMarker] does it

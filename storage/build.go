@@ -66,7 +66,7 @@ func (j *Journal) buildBatches(l *raft.Log, p *Proposal) {
 	bytes := 0
 	for _, b := range p.Batches {
 		b.Stamp = h.stamp
-		offset, dup, err := j.tail.check(b.Partition, b.header)
+		offset, dup, err := j.tail.check(b)
 		if err != nil || dup {
 			b.Offset, b.Duplicate, b.Err = offset, dup, err
 			continue

@@ -84,6 +84,13 @@ func TestBatchesOutOfOrderAreRefused(t *testing.T) {
 	}
 	// An unknown producer may start anywhere: what it did before may be gone with retention.
 	wantStored(t, l.send(sent(8, 0, 1234, 1)), 10, false)
+	// Unless it numbers each transaction from 0: then the first batch is still to come.
+	late := sent(9, 0, 1, 1)
+	late.FromZero = true
+	var e *storage.SequenceError
+	if l.send(late); !errors.As(late.Err, &e) || e.Want != 0 {
+		t.Errorf("a second batch before the first: got %v, want a SequenceError", late.Err)
+	}
 	// Refused batches leave their neighbours in the proposal alone.
 	bad, good := sent(7, 4, 7, 1), sent(7, 4, 1, 1)
 	must(t, l.store(bad, good))

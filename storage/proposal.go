@@ -20,6 +20,10 @@ type Batch struct {
 	// Began, if not 0, says of a transactional batch that its transaction was open in this partition when decision Began
 	// was the last one of its producer's coordinators. It is refused with ErrTxnState behind the marker of a later one.
 	Began int32
+	// FromZero says that the producer numbers the batches of each of its transactions from 0, as it does where every end of
+	// one raises its epoch. If it is not known in the partition, the first batch has to be that one: another means that the
+	// first is still to come.
+	FromZero bool
 
 	// Results, valid when the append is over.
 

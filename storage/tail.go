@@ -69,16 +69,19 @@ func (t *tail) addFrame(h *frameHeader, payload []byte) {
 }
 
 // check decides whether a batch may be stored.
-func (t *tail) check(partition uint32, h Header) (offset int64, dup bool, err error) {
+func (t *tail) check(b *Batch) (offset int64, dup bool, err error) {
+	h := b.header
 	if !h.Idempotent() {
 		return 0, false, nil
 	}
-	key := producerKey{h.ProducerID, partition}
-	p := t.producers[key]
-	if p == nil {
-		return 0, false, nil // an unknown producer may start anywhere: its past may be what retention removed
+	key := producerKey{h.ProducerID, b.Partition}
+	switch p := t.producers[key]; {
+	case p != nil:
+		return p.check(key, h)
+	case b.FromZero && h.BaseSequence != 0:
+		return 0, false, &SequenceError{Producer: key.id, Partition: key.partition, Got: h.BaseSequence, Want: 0}
 	}
-	return p.check(key, h)
+	return 0, false, nil // an unknown producer may start anywhere: its past may be what retention removed
 }
 
 // addBatch notes a stored batch. data is needed of control batches only.

@@ -128,7 +128,7 @@ func askConfigs(p *peer) {
 }
 
 // offsetAt asks ListOffsets.
-func (p *peer) offsetAt(title, topic string, partition int32, at int64, isolation int8) {
+func (p *peer) offsetAt(title, topic string, partition int32, at int64, isolation int8, ignored ...string) {
 	p.t.Helper()
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel = -1, isolation
@@ -138,7 +138,7 @@ func (p *peer) offsetAt(title, topic string, partition int32, at int64, isolatio
 	part.Partition, part.Timestamp, part.CurrentLeaderEpoch = partition, at, -1
 	t.Partitions = append(t.Partitions, part)
 	req.Topics = append(req.Topics, t)
-	ask[*kmsg.ListOffsetsResponse](p, title, req)
+	ask[*kmsg.ListOffsetsResponse](p, title, req, ignored...)
 }
 
 func askTimes(p *peer) {

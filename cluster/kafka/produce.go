@@ -111,6 +111,7 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, p *
 		return
 	}
 	if h.Transactional() && b.joined != nil {
+		partition = nil // the log was not asked
 		refuse(uncoordinated(b.joined))
 		return
 	}
@@ -122,7 +123,8 @@ func (c *conn) produceOne(ctx context.Context, req *request, b batchRequest, p *
 	}
 	req.hold()                          // the journal writes out of the frame
 	records, to := h.Records, partition // the closure keeps these, and neither all of h nor a variable that changes
-	err = to.AppendTxn(ctx, b.records, revision, func(a cluster.Appended) {
+	txn := cluster.Txn{Revision: revision, FromZero: h.Transactional() && countsAnew(req.version)}
+	err = to.AppendTxn(ctx, b.records, txn, func(a cluster.Appended) {
 		req.drop()
 		c.server.counts.batch(records, a.Err)
 		if a.Err != nil {

@@ -51,7 +51,7 @@ func (s *Server) txnOffsetCommit(c *call, req *kmsg.TxnOffsetCommitRequest) kmsg
 		})
 	}
 	for _, answer := range accepted {
-		answer.ErrorCode = fencedCode(coordinatorCode(err), c.version >= 5)
+		answer.ErrorCode = coordinatorCode(err) // of a fenced producer INVALID_PRODUCER_EPOCH, in all versions
 	}
 	return resp
 }

@@ -30,8 +30,8 @@ func (c *txnCoordinator) endAndBump(ctx context.Context, id string, producerID i
 	switch {
 	case again && commit && t.State == metadata.TxnCompleteCommit, again && !commit && t.State == metadata.TxnCompleteAbort:
 		return c.rotate(ctx, t)
-	case again && t.State == metadata.TxnOngoing:
-		return nil, metadata.ErrProducerFenced // it is the next transaction's
+	case again && (t.State == metadata.TxnOngoing || t.State == metadata.TxnEmpty):
+		return nil, metadata.ErrProducerFenced // that epoch is the next transaction's, or was given to a producer that begins
 	case again, commit && t.State != metadata.TxnOngoing:
 		return nil, kerr.InvalidTxnState
 	}
@@ -83,10 +83,14 @@ func (c *txnCoordinator) rotate(ctx context.Context, t *metadata.Transaction) (*
 	return c.node.PutTransaction(ctx, next)
 }
 
+// countsAnew says whether clients that send this version of Produce use version 2 of transactions: they do not add a partition
+// before they write to it, and number batches from 0 in each transaction.
+func countsAnew(version int16) bool { return version >= 12 }
+
 // joinTxn takes the partitions of a transactional produce request into their
-// transaction: from version 12 on clients do not ask for that.
+// transaction, where clients do not ask for that.
 func (s *Server) joinTxn(c *call, r *produceRequest) error {
-	if c.version < 12 || r.transactionalID == nil || r.denied != nil {
+	if !countsAnew(c.version) || r.transactionalID == nil || r.denied != nil {
 		return nil
 	}
 	var first storage.Header

@@ -1,0 +1,318 @@
+package kafka_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/daybook-data/daybook/internal/services"
+)
+
+// TestRandomQuestionsAreAnsweredAsByApacheKafka asks both brokers what chance makes up: appends of producers that repeat, skip and
+// use old epochs, transactions of both versions of the protocol that are begun, fenced and ended, deletions, reads, and
+// offsets of groups. DAYBOOK_SEED runs one seed.
+func TestRandomQuestionsAreAnsweredAsByApacheKafka(t *testing.T) {
+	apache := services.KafkaForTest(t, services.Options{Args: []string{
+		"offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1", "group.initial.rebalance.delay.ms=0",
+	}})
+	ours := newBroker(t, false)
+	first, last := uint64(1), uint64(4*seeds())
+	if v := os.Getenv("DAYBOOK_SEED"); v != "" {
+		seed, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			t.Fatalf("DAYBOOK_SEED: %v", err)
+		}
+		first, last = seed, seed
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			prefix := fmt.Sprintf("seed-%d-", seed)
+			ask := func(p *peer) { newStranger(p, seed).ask(150) }
+			theirs := interview(t, apache.Addr, prefix, ask)
+			compareToFirst(t, theirs, interview(t, ours.addr, prefix, ask))
+		})
+	}
+}
+
+// compareToFirst shows the first difference with what was asked before it: all that follows may come from it.
+func compareToFirst(t *testing.T, theirs, ours []string) {
+	t.Helper()
+	if slices.Equal(theirs, ours) {
+		return
+	}
+	at := 0
+	for at < min(len(theirs), len(ours)) && theirs[at] == ours[at] {
+		at++
+	}
+	part := func(log []string) string { return strings.Join(log[at:min(at+8, len(log))], "\n  ") }
+	t.Errorf("after\n  %s\nApache Kafka answers\n  %s\nand Daybook\n  %s", strings.Join(theirs[max(0, at-40):at], "\n  "), part(theirs), part(ours))
+}
+
+// stranger asks a broker what chance makes up. What it asks depends on the seed, and on answers only where both brokers
+// have to give the same.
+type stranger struct {
+	*peer
+	chance    *rand.Rand
+	topic     string
+	group     string
+	producers []*sequenced
+	txns      []*sequenced
+	asked     int
+}
+
+// sequenced is a producer with what it would send next.
+type sequenced struct {
+	txn
+	implicit bool // partitions join its transactions by being written to
+	next     [2]int32
+}
+
+func newStranger(p *peer, seed uint64) *stranger {
+	s := &stranger{peer: p, chance: rand.New(rand.NewPCG(seed, 1)), topic: p.topic("t", 2), group: p.name("g")}
+	for i := range 2 {
+		r := p.initProducer(p.client, fmt.Sprintf("producer %d", i), nil)
+		s.producers = append(s.producers, &sequenced{txn: txn{p: p, client: p.client, pid: r.ProducerID, epoch: r.ProducerEpoch}})
+	}
+	old := p.oldClient()
+	for i := range 4 {
+		client := old
+		if i%2 == 1 {
+			client = p.client
+		}
+		s.txns = append(s.txns, &sequenced{txn: *p.newTxn(client, fmt.Sprintf("x%d", i)), implicit: i%2 == 1})
+	}
+	return s
+}
+
+func (s *stranger) ask(questions int) {
+	kinds := []func(){
+		s.plain, s.sequence, s.sequence, s.sequence, s.transact, s.transact, s.transact, s.transact, s.end, s.end, s.begin, s.renew,
+		s.read, s.read, s.read, s.bounds, s.bounds, s.cut, s.offsets, s.offsets, s.commit, s.commitInTxn, s.commitInTxn,
+	}
+	for s.asked = range questions {
+		kinds[s.chance.IntN(len(kinds))]()
+	}
+}
+
+func (s *stranger) title(what string, args ...any) string {
+	return fmt.Sprintf("%03d ", s.asked) + fmt.Sprintf(what, args...)
+}
+
+// rarely is true once in n times.
+func (s *stranger) rarely(n int) bool { return s.chance.IntN(n) == 0 }
+
+func (s *stranger) values() []string {
+	all := make([]string, 1+s.chance.IntN(3))
+	for i := range all {
+		all[i] = fmt.Sprint(s.asked, i)
+	}
+	return all
+}
+
+func (s *stranger) plain() {
+	partition := s.chance.Int32N(2)
+	b := batch{producer: -1, epoch: -1, sequence: -1, values: s.values(), timestamp: s.chance.Int64N(20)}
+	s.append(s.title("plain to %d", partition), s.topic, partition, nil, b.encode())
+}
+
+// numbers are an epoch and a sequence, mostly the right ones.
+func (s *stranger) numbers(x *sequenced, partition int32) (epoch int16, sequence int32) {
+	epoch, sequence = x.epoch, x.next[partition]
+	switch {
+	case s.rarely(12):
+		epoch++
+	case s.rarely(12):
+		epoch--
+	}
+	switch {
+	case s.rarely(4):
+		sequence = max(0, sequence-s.chance.Int32N(8))
+	case s.rarely(8):
+		sequence += 1 + s.chance.Int32N(3)
+	case s.rarely(8):
+		sequence = 0
+	}
+	return max(epoch, 0), sequence
+}
+
+// write appends a batch of a producer and moves its sequence on if it was taken.
+func (s *stranger) write(what string, x *sequenced, attributes int16, id *string) {
+	partition := s.chance.Int32N(2)
+	epoch, sequence := s.numbers(x, partition)
+	values := s.values()
+	b := batch{attributes: attributes, producer: x.pid, epoch: epoch, sequence: sequence, values: values, timestamp: s.chance.Int64N(20)}
+	title := s.title("%s to %d, epoch %+d, sequence %d", what, partition, epoch-x.epoch, sequence)
+	client := s.client
+	s.client = x.client
+	resp := s.append(title, s.topic, partition, id, b.encode())
+	s.client = client
+	if resp.Topics[0].Partitions[0].ErrorCode != 0 {
+		return
+	}
+	if epoch > x.epoch {
+		x.epoch, x.next = epoch, [2]int32{}
+	}
+	x.next[partition] = max(x.next[partition], sequence+int32(len(values)))
+}
+
+func (s *stranger) sequence() {
+	i := s.chance.IntN(len(s.producers))
+	s.write(fmt.Sprintf("producer %d", i), s.producers[i], 0, nil)
+}
+
+// someTxn is a transactional producer, now and then with a wrong epoch.
+func (s *stranger) someTxn() (string, *sequenced) {
+	i := s.chance.IntN(len(s.txns))
+	return fmt.Sprintf("txn %d", i), s.txns[i]
+}
+
+func (s *stranger) transact() {
+	name, x := s.someTxn()
+	if !x.implicit && !s.rarely(8) {
+		x.add(s.title("%s adds", name), s.topic, 0)
+		x.add(s.title("%s adds", name), s.topic, 1)
+	}
+	s.write(name, x, 16, &x.id)
+}
+
+func (s *stranger) end() {
+	name, x := s.someTxn()
+	commit := s.rarely(2)
+	req := kmsg.NewPtrEndTxnRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = x.id, x.pid, x.epoch, commit
+	if s.rarely(10) {
+		req.ProducerEpoch--
+	}
+	title := s.title("%s ends, commit %v, epoch %+d", name, commit, req.ProducerEpoch-x.epoch)
+	r := askOn[*kmsg.EndTxnResponse](s.peer, x.client, title, req, "ProducerEpoch")
+	s.settle(x)
+	if r.ErrorCode == 0 && x.implicit {
+		x.goOn(r.ProducerID, r.ProducerEpoch)
+	}
+}
+
+// goOn has the producer use another epoch, from whose beginning it counts anew.
+func (x *sequenced) goOn(pid int64, epoch int16) {
+	if pid != x.pid || epoch != x.epoch {
+		x.pid, x.epoch, x.next = pid, epoch, [2]int32{}
+	}
+}
+
+// settle waits until the markers of the last transaction are written.
+func (s *stranger) settle(x *sequenced) {
+	eventually(s.t, "the markers of "+x.id, func() error {
+		req := kmsg.NewPtrDescribeTransactionsRequest()
+		req.TransactionalIDs = []string{x.id}
+		resp, err := req.RequestWith(s.t.Context(), s.client)
+		if err != nil {
+			return err
+		}
+		state := resp.TransactionStates[0]
+		if err := kerr.ErrorForCode(state.ErrorCode); err != nil {
+			return err
+		}
+		if slices.Contains([]string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence"}, state.State) {
+			return fmt.Errorf("it is in state %s", state.State)
+		}
+		return nil
+	})
+}
+
+// begin is a producer's start: it fences the former, and aborts what that left open.
+func (s *stranger) begin() {
+	name, x := s.someTxn()
+	r := s.initProducer(x.client, s.title("%s begins anew", name), &x.id)
+	s.settle(x)
+	if r.ErrorCode == 0 {
+		x.goOn(r.ProducerID, r.ProducerEpoch)
+	}
+}
+
+// renew asks for the next epoch of a producer that goes on. Not with an epoch that is fenced: before Apache Kafka refuses it, it
+// aborts the transaction of whoever fenced it.
+func (s *stranger) renew() {
+	name, x := s.someTxn()
+	r := s.initProducer(x.client, s.title("%s goes on", name), &x.id, func(r *kmsg.InitProducerIDRequest) {
+		r.ProducerID, r.ProducerEpoch = x.pid, x.epoch
+	})
+	s.settle(x)
+	if r.ErrorCode == 0 {
+		x.goOn(r.ProducerID, r.ProducerEpoch)
+	}
+}
+
+func (s *stranger) read() {
+	partition, from, isolation := s.chance.Int32N(2), s.chance.Int64N(60)-1, int8(s.chance.IntN(2))
+	s.fetch(s.title("read %d from %d, isolation %d", partition, from, isolation), s.topic, partition, from, 1<<20,
+		func(r *kmsg.FetchRequest) { r.IsolationLevel = isolation })
+}
+
+func (s *stranger) bounds() {
+	partition, isolation := s.chance.Int32N(2), int8(s.chance.IntN(2))
+	at := s.chance.Int64N(25) - 3
+	s.offsetAt(s.title("offset of %d at %d, isolation %d", partition, at, isolation), s.topic, partition, at, isolation, "Timestamp") // of a marker it is now
+}
+
+func (s *stranger) cut() {
+	if !s.rarely(3) {
+		return
+	}
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	t := kmsg.NewDeleteRecordsRequestTopic()
+	t.Topic = s.topic
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Partition, part.Offset = s.chance.Int32N(2), s.chance.Int64N(20)-1
+	t.Partitions, req.TimeoutMillis = append(t.Partitions, part), int32(30*time.Second/time.Millisecond)
+	req.Topics = append(req.Topics, t)
+	ask[*kmsg.DeleteRecordsResponse](s.peer, s.title("delete of %d below %d", part.Partition, part.Offset), req)
+}
+
+// offsets reads what a group has committed.
+func (s *stranger) offsets() {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Group, req.RequireStable = s.group, s.rarely(2)
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group = s.group
+	gt := kmsg.NewOffsetFetchRequestGroupTopic()
+	gt.Topic, gt.TopicID, gt.Partitions = s.topic, s.ids[s.topic], []int32{0, 1}
+	g.Topics = append(g.Topics, gt)
+	req.Groups = append(req.Groups, g)
+	ask[*kmsg.OffsetFetchResponse](s.peer, s.title("offsets of the group, stable %v", req.RequireStable), req)
+}
+
+func (s *stranger) commit() {
+	partition := s.chance.Int32N(2)
+	s.commitOffset(s.title("commit of %d", partition), s.group, "", -1, s.topic, partition, s.chance.Int64N(100), "")
+}
+
+// commitInTxn commits an offset with a transaction.
+func (s *stranger) commitInTxn() {
+	name, x := s.someTxn()
+	if !x.implicit && !s.rarely(8) {
+		req := kmsg.NewPtrAddOffsetsToTxnRequest()
+		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = x.id, x.pid, x.epoch, s.group
+		askOn[*kmsg.AddOffsetsToTxnResponse](s.peer, x.client, s.title("%s adds the group", name), req)
+	}
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group, req.Generation = x.id, x.pid, x.epoch, s.group, -1
+	if s.rarely(10) {
+		req.ProducerEpoch--
+	}
+	t := kmsg.NewTxnOffsetCommitRequestTopic()
+	t.Topic, t.TopicID = s.topic, s.ids[s.topic]
+	part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+	part.Partition, part.Offset = s.chance.Int32N(2), s.chance.Int64N(100)
+	t.Partitions = append(t.Partitions, part)
+	req.Topics = append(req.Topics, t)
+	title := s.title("%s commits an offset of %d, epoch %+d", name, part.Partition, req.ProducerEpoch-x.epoch)
+	askOn[*kmsg.TxnOffsetCommitResponse](s.peer, x.client, title, req, "Topic") // later versions have an id in its place
+}
