@@ -41,6 +41,8 @@ type GroupOffset struct {
 	Metadata []byte `json:"metadata,omitempty"`
 	// CommitMillis is when the commit was proposed, in Unix milliseconds.
 	CommitMillis int64 `json:"commit_ms"`
+	// Order rises with every offset that the group is given, by a commit or within a transaction. The state sets it.
+	Order uint64 `json:"order,omitempty"`
 }
 
 func (o GroupOffset) partition() StreamPartition {
@@ -80,8 +82,9 @@ type PendTxnOffsets struct {
 }
 
 // groupOffsets is one group's state. pending holds, by producer id, what open
-// transactions have added.
+// transactions have added. order is that of the latest offset.
 type groupOffsets struct {
+	order   uint64
 	offsets map[StreamPartition]GroupOffset
 	pending map[int64]map[StreamPartition]GroupOffset
 }
@@ -120,10 +123,17 @@ func (m *State) commitOffsets(c *CommitOffsets) Result {
 	for _, o := range c.Offsets {
 		// The stream may have been deleted since the commit was proposed.
 		if _, err := m.liveStream(o.Stream); err == nil {
-			g.offsets[o.partition()] = o
+			g.offsets[o.partition()] = g.ordered(o)
 		}
 	}
 	return Result{}
+}
+
+// ordered is the offset as the group's latest.
+func (g *groupOffsets) ordered(o GroupOffset) GroupOffset {
+	g.order++
+	o.Order = g.order
+	return o
 }
 
 func (m *State) deleteOffsets(c *DeleteOffsets) Result {
@@ -160,24 +170,24 @@ func (m *State) pendTxnOffsets(c *PendTxnOffsets) Result {
 		g.pending[c.ProducerID] = pending
 	}
 	for _, o := range c.Offsets {
-		pending[o.partition()] = o
+		pending[o.partition()] = g.ordered(o)
 	}
 	return Result{}
 }
 
-// settle makes a producer's pending offsets count, or drops them. The caller
-// holds mu.
+// settle makes a producer's pending offsets count, or drops them. One that was given before the offset that counts was does
+// not: a commit of today is not undone by the end of a transaction of yesterday. The caller holds mu.
 func (m *State) settle(groups []string, producerID int64, commit bool) {
 	for _, name := range groups {
 		g, ok := m.groups[name]
 		if !ok {
 			continue
 		}
-		if commit {
-			m.commitOffsets(&CommitOffsets{
-				Group:   name,
-				Offsets: slices.Collect(maps.Values(g.pending[producerID])),
-			})
+		for p, o := range g.pending[producerID] {
+			_, err := m.liveStream(o.Stream)
+			if commit && err == nil && o.Order >= g.offsets[p].Order {
+				g.offsets[p] = o
+			}
 		}
 		delete(g.pending, producerID)
 		if g.empty() {
@@ -288,6 +298,7 @@ func (m *State) IdleHolders(stream StreamID, since time.Time) []Holder {
 // groupImage is a group in a snapshot.
 type groupImage struct {
 	Name    string         `json:"name"`
+	Order   uint64         `json:"order,omitempty"`
 	Offsets []GroupOffset  `json:"offsets"`
 	Pending []pendingImage `json:"pending,omitempty"`
 }
@@ -298,7 +309,7 @@ type pendingImage struct {
 }
 
 func (g *groupOffsets) image(name string) groupImage {
-	image := groupImage{Name: name, Offsets: sortedOffsets(g.offsets)}
+	image := groupImage{Name: name, Order: g.order, Offsets: sortedOffsets(g.offsets)}
 	for _, id := range slices.Sorted(maps.Keys(g.pending)) {
 		image.Pending = append(image.Pending, pendingImage{id, sortedOffsets(g.pending[id])})
 	}
@@ -307,6 +318,7 @@ func (g *groupOffsets) image(name string) groupImage {
 
 func (i groupImage) state() *groupOffsets {
 	g := newGroupOffsets()
+	g.order = i.Order
 	for _, o := range i.Offsets {
 		g.offsets[o.partition()] = o
 	}

@@ -211,6 +211,29 @@ func TestAbortedTransactionLeavesTheGroupsOffsetsAlone(t *testing.T) {
 	}
 }
 
+// What a group was given last counts, whichever transaction ends last, also after a restart in between.
+func TestATransactionsOffsetDoesNotUndoALaterOne(t *testing.T) {
+	m, s := filled(t) // x has added offset 9 of partition 2
+	commit := Command{CommitOffsets: &CommitOffsets{Group: "g", Offsets: []GroupOffset{{Stream: s.ID, Partition: 2, Offset: 11}}}}
+	must(t, m, commit)
+	restored := New()
+	if err := restored.Restore(io.NopCloser(bytes.NewReader(snapshotOf(t, m)))); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]*State{"as it is": m, "restored": restored} {
+		if o, _, unstable := m.GroupOffset("g", StreamPartition{Stream: s.ID, Partition: 2}); o.Offset != 11 || !unstable {
+			t.Errorf("%s: before the end the offset is %d, unstable %v; want 11, unstable", name, o.Offset, unstable)
+		}
+		x, _ := m.Transaction("x")
+		next := x.clone()
+		next.State = TxnCompleteCommit
+		must(t, m, Command{PutTransaction: &PutTransaction{Transaction: *next, From: x.Revision}})
+		if o, _, unstable := m.GroupOffset("g", StreamPartition{Stream: s.ID, Partition: 2}); o.Offset != 11 || unstable {
+			t.Errorf("%s: the offset is %d, unstable %v; want 11, stable", name, o.Offset, unstable)
+		}
+	}
+}
+
 func TestOffsetsOfADeletedStreamAreGone(t *testing.T) {
 	m, s := filled(t)
 	must(t, m, Command{TombstoneStream: &TombstoneStream{s.ID}})
