@@ -372,3 +372,29 @@ func askFencing(p *peer) {
 	unknown.end("ending what nobody began", true)
 	p.fetch("what was stored", topic, 0, 0, 1<<20, func(r *kmsg.FetchRequest) { r.IsolationLevel = 1 })
 }
+
+// askCountingAnew is of version 2 of the protocol of transactions.
+func askCountingAnew(p *peer) {
+	topic := p.topic("t", 1)
+	x := p.newTxn(p.client, "x")
+	x.append("a first batch that is not the first", topic, 1, "b")
+	x.append("the first", topic, 0, "a")
+	x.append("the second", topic, 1, "b")
+	end := func(title string, epoch int16, commit bool) int16 {
+		req := kmsg.NewPtrEndTxnRequest()
+		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = x.id, x.pid, epoch, commit
+		r := ask[*kmsg.EndTxnResponse](p, title, req)
+		return r.ProducerEpoch
+	}
+	next := end("committing", x.epoch, true)
+	end("committing again", x.epoch, true)
+	end("aborting what is committed", x.epoch, false)
+	begun := p.initProducer(p.client, "beginning anew", &x.id)
+	end("committing as before the beginning", next, true)
+	end("aborting as before the beginning", next, false)
+	x.pid, x.epoch = begun.ProducerID, begun.ProducerEpoch
+	x.append("a first batch that is not the first, once more", topic, 2, "c")
+	x.append("the first, once more", topic, 0, "c")
+	end("aborting", x.epoch, false)
+	p.fetch("what was stored", topic, 0, 0, 1<<20)
+}

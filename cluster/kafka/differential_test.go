@@ -41,6 +41,7 @@ func TestAnswersAreThoseOfApacheKafka(t *testing.T) {
 		{"members", askMembers},
 		{"transactions", askTransactions},
 		{"fenced transactions", askFencing},
+		{"transactions that count anew", askCountingAnew},
 	} {
 		t.Run(script.name, func(t *testing.T) {
 			t.Parallel()
@@ -264,6 +265,14 @@ func (p *peer) append(title, topic string, partition int32, txn *string, raw []b
 // fetch asks for one partition without a session.
 func (p *peer) fetch(title, topic string, partition int32, offset int64, maxBytes int32, change ...func(*kmsg.FetchRequest)) {
 	p.t.Helper()
+	req := p.fetchRequest(topic, partition, offset, maxBytes)
+	for _, f := range change {
+		f(req)
+	}
+	ask[*kmsg.FetchResponse](p, title, req)
+}
+
+func (p *peer) fetchRequest(topic string, partition int32, offset int64, maxBytes int32) *kmsg.FetchRequest {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.SessionEpoch = 0, 0, 1<<20, -1
 	t := kmsg.NewFetchRequestTopic()
@@ -272,8 +281,5 @@ func (p *peer) fetch(title, topic string, partition int32, offset int64, maxByte
 	part.Partition, part.FetchOffset, part.PartitionMaxBytes, part.CurrentLeaderEpoch = partition, offset, maxBytes, -1
 	t.Partitions = append(t.Partitions, part)
 	req.Topics = append(req.Topics, t)
-	for _, f := range change {
-		f(req)
-	}
-	ask[*kmsg.FetchResponse](p, title, req)
+	return req
 }
