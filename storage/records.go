@@ -10,7 +10,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // maxPlainBlock bounds what one block of a Snappy batch may unpack to. Other codecs are read as a stream.
@@ -75,7 +74,7 @@ func nextRecord(r *bufio.Reader) (offsetDelta, tsDelta int64, err error) {
 // is not safe for concurrent use; its zero value is ready.
 type unpacker struct {
 	gzip *gzip.Reader
-	lz4  *lz4.Reader
+	lz4  lz4Blocks
 	zstd *zstd.Decoder
 }
 
@@ -91,11 +90,7 @@ func (u *unpacker) reader(c Compression, body []byte) (_ io.Reader, err error) {
 		}
 		return u.gzip, u.gzip.Reset(in)
 	case LZ4:
-		if u.lz4 == nil {
-			u.lz4 = lz4.NewReader(nil)
-		}
-		u.lz4.Reset(in)
-		return u.lz4, nil
+		return &u.lz4, u.lz4.reset(body)
 	case Zstd:
 		if u.zstd == nil {
 			// Without concurrency it has no goroutines, and needs no Close.

@@ -1,20 +1,34 @@
 package storage
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io"
+	"runtime"
 )
 
-// maxUnpacked bounds what RecordTimes unpacks of a batch: else a few megabytes of it could take minutes.
+// maxUnpacked bounds what is unpacked of a batch: else a few megabytes of it could take minutes. Consumers have the same
+// bound (franz-go), or a lower one.
 const maxUnpacked = 1 << 30
 
-// RecordTimes reads the records of a batch, and returns the earliest and the latest of their times in milliseconds. It is an
-// ErrInvalidBatch if they are not as many as the header says, or not each at its own offset. Of records that are not
-// compressed every field is checked.
-func RecordTimes(data []byte) (earliest, latest int64, err error) {
+// A RecordReader reads the records of batches. It is safe for concurrent use. What is compressed is read by as many at a
+// time as there are CPUs, so that its memory is bounded, whatever is sent.
+type RecordReader struct {
+	packed chan *packedRecords
+}
+
+// NewRecordReader returns a RecordReader.
+func NewRecordReader() *RecordReader {
+	r := &RecordReader{packed: make(chan *packedRecords, runtime.GOMAXPROCS(0))}
+	for range cap(r.packed) {
+		r.packed <- new(packedRecords)
+	}
+	return r
+}
+
+// Times returns the earliest and the latest of the times of a batch's records, in milliseconds. It is an ErrInvalidBatch if
+// they can't be unpacked, are not as many as the header says, not each at its own offset, or one is not as long as its fields.
+func (r *RecordReader) Times(data []byte) (earliest, latest int64, err error) {
 	h, err := ParseHeader(data)
 	if err != nil {
 		return 0, 0, err
@@ -23,7 +37,9 @@ func RecordTimes(data []byte) (earliest, latest int64, err error) {
 	if h.Compression() == None {
 		err = span.readPlain(data[batchHeaderBytes:])
 	} else {
-		err = span.readPacked(data[batchHeaderBytes:])
+		p := <-r.packed
+		err = span.readPacked(p, data[batchHeaderBytes:])
+		r.packed <- p
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: its records: %w", ErrInvalidBatch, err)
@@ -53,21 +69,9 @@ func (s *timesOf) add(offsetDelta, tsDelta int64) error {
 func (s *timesOf) readPlain(body []byte) error {
 	at := 0
 	for range s.header.Records {
-		length, from := varintAt(body, at)
-		end := from + int(length)
-		if from < 0 || length < leastRecord-1 || length > int64(len(body)-from) {
-			return fmt.Errorf("record %d of %d is cut short", s.records, s.header.Records)
-		}
-		record := body[:end]
-		tsDelta, at1 := varintAt(record, from+1) // behind the attributes
-		offsetDelta, at2 := varintAt(record, at1)
-		at2 = pastBytes(record, pastBytes(record, at2)) // key and value
-		headers, at3 := varintAt(record, at2)
-		for ; headers > 0 && at3 >= 0; headers-- {
-			at3 = pastBytes(record, pastBytes(record, at3))
-		}
-		if headers != 0 || at3 != end {
-			return fmt.Errorf("record %d is not as long as its fields", s.records)
+		offsetDelta, tsDelta, end := recordAt(body, at)
+		if end < 0 {
+			return fmt.Errorf("record %d of %d is cut short, or not as long as its fields", s.records, s.header.Records)
 		}
 		if err := s.add(offsetDelta, tsDelta); err != nil {
 			return err
@@ -78,6 +82,43 @@ func (s *timesOf) readPlain(body []byte) error {
 		return fmt.Errorf("%d bytes behind the last of them", len(body)-at)
 	}
 	return nil
+}
+
+func (s *timesOf) readPacked(p *packedRecords, body []byte) error {
+	if err := p.reset(s.header.Compression(), body); err != nil {
+		return err
+	}
+	for range s.header.Records {
+		offsetDelta, tsDelta, err := p.record()
+		if err != nil {
+			return fmt.Errorf("record %d of %d: %w", s.records, s.header.Records, err)
+		}
+		if err := s.add(offsetDelta, tsDelta); err != nil {
+			return err
+		}
+	}
+	return p.done()
+}
+
+// recordAt reads the record at body[at:], and returns where it ends: -1 if it is no whole record.
+func recordAt(body []byte, at int) (offsetDelta, tsDelta int64, end int) {
+	length, from := varintAt(body, at)
+	if from < 0 || length < leastRecord-1 || length > int64(len(body)-from) {
+		return 0, 0, -1
+	}
+	end = from + int(length)
+	record := body[:end]
+	tsDelta, at1 := varintAt(record, from+1) // behind the attributes
+	offsetDelta, at2 := varintAt(record, at1)
+	at2 = pastBytes(record, pastBytes(record, at2)) // key and value
+	headers, at3 := varintAt(record, at2)
+	for ; headers > 0 && at3 >= 0; headers-- {
+		at3 = pastBytes(record, pastBytes(record, at3))
+	}
+	if headers != 0 || at3 != end {
+		return 0, 0, -1
+	}
+	return offsetDelta, tsDelta, end
 }
 
 // varintAt reads the number at b[at:], and returns where the next field is: -1 if there is no number, or at is negative.
@@ -102,25 +143,6 @@ func pastBytes(b []byte, at int) int {
 		return -1
 	}
 	return at + int(max(n, 0))
-}
-
-func (s *timesOf) readPacked(body []byte) error {
-	var u unpacker
-	in, err := u.reader(s.header.Compression(), body)
-	if err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(io.LimitReader(in, maxUnpacked), 16<<10)
-	for range s.header.Records {
-		offsetDelta, tsDelta, err := nextRecord(r)
-		if err == nil {
-			err = s.add(offsetDelta, tsDelta)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // SetCreateTime gives a checked batch the latest time of its records, which they are found by, and says that these are the

@@ -15,7 +15,7 @@ func TestTimesOfRecordsAreReadFromTheRecords(t *testing.T) {
 	for _, codec := range []storage.Compression{storage.None, storage.Gzip, storage.Snappy, storage.LZ4, storage.Zstd} {
 		b := batch(batchSpec{times: []int64{5000, 9000, 1000, 8000}, codec: codec, key: "k", tag: "t"})
 		binary.BigEndian.PutUint64(b[35:], math.MaxUint64) // the header's latest time is not set: -1
-		earliest, latest, err := storage.RecordTimes(b)
+		earliest, latest, err := storage.NewRecordReader().Times(b)
 		if err != nil || earliest != 1000 || latest != 9000 {
 			t.Errorf("codec %d: times %d to %d, %v; want 1000 to 9000", codec, earliest, latest, err)
 		}
@@ -51,12 +51,12 @@ func TestRecordsThatAreNotWhatTheHeaderSaysAreInvalid(t *testing.T) {
 	} {
 		b := damage(batch(batchSpec{values: []string{"aa", "bb"}}))
 		binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
-		if _, _, err := storage.RecordTimes(b); !errors.Is(err, storage.ErrInvalidBatch) {
+		if _, _, err := storage.NewRecordReader().Times(b); !errors.Is(err, storage.ErrInvalidBatch) {
 			t.Errorf("%s: got %v, want %v", name, err, storage.ErrInvalidBatch)
 		}
 	}
 	cut := batch(batchSpec{times: []int64{1, 2, 3}, codec: storage.LZ4})
-	if _, _, err := storage.RecordTimes(cut[:len(cut)-9]); !errors.Is(err, storage.ErrInvalidBatch) {
+	if _, _, err := storage.NewRecordReader().Times(cut[:len(cut)-9]); !errors.Is(err, storage.ErrInvalidBatch) {
 		t.Errorf("cut short: got %v, want %v", err, storage.ErrInvalidBatch)
 	}
 }
@@ -68,8 +68,9 @@ func BenchmarkTimesOfRecords(b *testing.B) {
 	}
 	data := batch(batchSpec{values: values, key: "some key"})
 	b.SetBytes(int64(len(data)))
+	r := storage.NewRecordReader()
 	for b.Loop() {
-		if _, _, err := storage.RecordTimes(data); err != nil {
+		if _, _, err := r.Times(data); err != nil {
 			b.Fatal(err)
 		}
 	}

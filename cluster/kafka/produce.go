@@ -268,7 +268,7 @@ func (s *Server) admitBatch(version int16, b batchRequest) (p *cluster.Partition
 	if h.BaseOffset != 0 {
 		return nil, h, 0, fmt.Errorf("%w: base offset %d", storage.ErrInvalidBatch, h.BaseOffset)
 	}
-	earliest, err := settleTimes(&h, b.records)
+	earliest, err := s.settleTimes(&h, b.records)
 	if err != nil {
 		return p, h, 0, err
 	}

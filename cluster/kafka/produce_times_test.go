@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -22,14 +23,27 @@ func timedBatch(codec int16, latest int64, times ...int64) []byte {
 		rb.Records = r.AppendTo(rb.Records)
 	}
 	if codec == 1 {
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		_, _ = w.Write(rb.Records)
-		_ = w.Close()
-		rb.Records = packed.Bytes()
+		rb.Records = gzipped(rb.Records)
 	}
 	rb.Length = int32(49 + len(rb.Records))
 	raw := rb.AppendTo(nil)
+	seal(raw)
+	return raw
+}
+
+func gzipped(plain []byte) []byte {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(plain)
+	_ = w.Close()
+	return packed.Bytes()
+}
+
+// repacked is the batch with these bytes in place of its records.
+func repacked(raw []byte, codec byte, packed []byte) []byte {
+	raw = append(bytes.Clone(raw[:61]), packed...)
+	raw[22] = codec
+	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
 	seal(raw)
 	return raw
 }
@@ -46,6 +60,7 @@ func TestRecordsAreFoundByTimeWhateverTheHeaderSays(t *testing.T) {
 			"not set, compressed":    timedBatch(1, -1, 5000, 9000, 1000),
 			"the broker's":           timedBatch(8, 77, 5000, 9000, 1000),
 			"that of the last, gzip": timedBatch(1, 1000, 5000, 9000, 1000),
+			"of none of them, gzip":  timedBatch(1, 6000, 5000, 9000, 1000),
 		} {
 			code, base := produceRawAt(t, b, "t", nil, raw)
 			if code != 0 {
@@ -90,6 +105,21 @@ func TestRecordsThatAreNotThoseOfTheHeaderAreRefused(t *testing.T) {
 				t.Errorf("%s: %v, want %s", name, kerr.ErrorForCode(code), kerr.InvalidRecord.Message)
 			}
 		}
+		plain := timedBatch(0, 6000, 5000, 6000)
+		for name, raw := range map[string][]byte{
+			"gzip of garbage":           repacked(plain, 1, gzipped([]byte("no record of any kind"))),
+			"gzip of more records":      repacked(plain, 1, gzipped(append(bytes.Clone(plain[61:]), plain[61:]...))),
+			"gzip of fewer":             repacked(timedBatch(0, 7000, 5000, 6000, 7000), 1, gzipped(plain[61:])),
+			"no gzip":                   repacked(plain, 1, []byte("garbage")),
+			"no snappy":                 repacked(plain, 2, []byte("garbage")),
+			"no lz4":                    repacked(plain, 3, []byte("garbage")),
+			"no zstd":                   repacked(plain, 4, []byte("garbage")),
+			"nothing that could be lz4": repacked(plain, 3, nil),
+		} {
+			if code := produceRaw(t, b, "t", nil, raw); code != kerr.InvalidRecord.Code {
+				t.Errorf("%s: %v, want %s", name, kerr.ErrorForCode(code), kerr.InvalidRecord.Message)
+			}
+		}
 		raw := timedBatch(0, -1, 5000, 6000)
 		raw[len(raw)-2] ^= 1 // and a checksum that says so
 		if code := produceRaw(t, b, "t", nil, raw); code != kerr.CorruptMessage.Code {
@@ -115,8 +145,10 @@ func TestEveryTimeOfABatchIsWithinBounds(t *testing.T) {
 			"too late":  {now + 7_200_000, kerr.InvalidTimestamp.Code},
 			"in bounds": {now - 60_000, 0},
 		} {
-			if code := produceRaw(t, b, "t", nil, timedBatch(0, now, now, c.between, now)); code != c.want {
-				t.Errorf("%s: %v, want %v", name, kerr.ErrorForCode(code), kerr.ErrorForCode(c.want))
+			for _, codec := range []int16{0, 1} {
+				if code := produceRaw(t, b, "t", nil, timedBatch(codec, now, now, c.between, now)); code != c.want {
+					t.Errorf("%s, codec %d: %v, want %v", name, codec, kerr.ErrorForCode(code), kerr.ErrorForCode(c.want))
+				}
 			}
 		}
 	})

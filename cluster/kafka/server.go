@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/internal/retry"
+	"github.com/daybook-data/daybook/storage"
 )
 
 // Options of a Server. The zero value of each field but Node means its default.
@@ -99,6 +100,7 @@ type Server struct {
 	// waiting is how many connections wait for memory.
 	waiting atomic.Int32
 	pool    bufferPool
+	records *storage.RecordReader
 	// inboxes are the buffers that sockets are read into.
 	inboxes inboxPool
 	counts  counters
@@ -134,6 +136,7 @@ func New(opts Options) (*Server, error) {
 		node:     opts.Node,
 		logger:   opts.Logger,
 		memory:   semaphore.NewWeighted(opts.MaxMemory),
+		records:  storage.NewRecordReader(),
 		inboxes:  make(inboxPool, keptInboxes),
 		conns:    map[net.Conn]struct{}{},
 		reported: map[string]struct{}{},
