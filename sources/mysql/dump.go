@@ -135,6 +135,9 @@ func explainFatal(err error, message string, cfg *Config) error {
 		{"Could not find GTID state", "binlog-purged", ""},
 		{"not in the master's binlog", "other-server", "lead the address to a server that has the transactions read before, or " + anew},
 		{"has more GTIDs than", "other-server", "lead the address to a server that has the transactions read before, or " + anew},
+		{"Cannot replicate GTID-transaction", codeGTIDMode, permissive},
+		{"Cannot replicate anonymous transaction", codeGTIDMode, permissive},
+		{"in AUTO_POSITION mode", codeGTIDMode, permissive}, // the mode was changed since it was asked for
 		{"same server_uuid/server_id", "server-id-taken", "give this source or the other replica another server_id"},
 	} {
 		if !strings.Contains(message, c.text) {

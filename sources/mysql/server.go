@@ -138,17 +138,8 @@ func (s *server) learnIdentity(ctx context.Context) error {
 	if s.uuid, err = s.identity(ctx); err != nil {
 		return err
 	}
-	if s.flavor == flavorMariaDB {
-		s.gtids = true
-		return nil
-	}
-	var mode string
-	if err := s.db.QueryRowContext(ctx, "SELECT @@global.gtid_mode").Scan(&mode); err != nil {
-		return err
-	}
-	// ON_PERMISSIVE lets transactions without a GTID in: then the set is not all.
-	s.gtids = mode == "ON"
-	return nil
+	s.gtids, err = s.givesGTIDs(ctx)
+	return err
 }
 
 func (s *server) learnCharsets(ctx context.Context) error {

@@ -135,7 +135,7 @@ func (s *Source) stream(ctx context.Context, r *reader) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return r.whyUnreadable(err)
+	return r.otherMode(r.whyUnreadable(err))
 }
 
 // stopAtEnd makes the reader stop at what is the end of the log now, when the
