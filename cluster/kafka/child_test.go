@@ -81,6 +81,9 @@ func (c *child) tryStart() error {
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
+	if strings.Contains(c.says.String(), "WARNING: DATA RACE") { // one that is restarted tells by its exit code
+		c.t.Errorf("the server has a data race:\n%s", c.says)
+	}
 }
 
 // restart ends the server as an operator does, and starts it again.

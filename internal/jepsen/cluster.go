@@ -3,6 +3,7 @@
 package jepsen
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -247,6 +248,14 @@ func (c *Cluster) said() (all []byte) {
 		}
 	}
 	return all
+}
+
+// raced is an error if a server, built with the race detector, has seen a data race.
+func (c *Cluster) raced() error {
+	if bytes.Contains(c.said(), []byte("WARNING: DATA RACE")) {
+		return errors.New("a server has a data race: its log says where")
+	}
+	return nil
 }
 
 // close excuses all servers; the lab kills them.

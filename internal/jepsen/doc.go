@@ -20,5 +20,6 @@
 //     load is rebalanced, nodes are taken out and join again as others.
 //   - Observers have the same faults as nodes.
 //
-// It is for tests: `make test` runs a short one of each kind, `make nightly` twenty seeds of each. It needs Linux and root.
+// It is for tests: `make test` runs a short one of each kind, `make nightly` twenty seeds of each, on servers that look for races. It needs
+// Linux and root.
 package jepsen

@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-data/daybook/internal/jepsen/lab"
 )
 
-// binaryPath is the command, built once for all tests of the package.
+// binaryPath is the command, built once for all tests of the package: static, as it is shipped, or with the race detector
+// where DAYBOOK_RACE is set.
 var binaryPath string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -30,8 +31,12 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binaryPath = filepath.Join(dir, "daybook")
-	cmd := exec.Command("go", "build", "-o", binaryPath, "github.com/daybook-data/daybook/cmd/daybook")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cgo, flags := "0", []string{"build", "-o", binaryPath}
+	if os.Getenv("DAYBOOK_RACE") != "" {
+		cgo, flags = "1", append(flags, "-race")
+	}
+	cmd := exec.Command("go", append(flags, "github.com/daybook-data/daybook/cmd/daybook")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 		return 1

@@ -107,7 +107,7 @@ func (t Trial) run(ctx context.Context, logs string, r *Report) (err error) {
 	}
 	settle, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	err = errors.Join(w.Settle(settle), c.selfEnded())
+	err = errors.Join(w.Settle(settle), c.selfEnded(), c.raced())
 	return errors.Join(err, r.judge(rec.Ops()))
 }
 
