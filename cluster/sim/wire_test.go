@@ -49,7 +49,8 @@ type wire struct {
 	once      sync.Once
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	journal   atomic.Pointer[transport.Journal]
-	isMember  atomic.Value // func() bool: it is in its own configuration
+	self      raft.ServerID // set by Bind, before servers
+	servers   atomic.Value  // func() []raft.Server: its own configuration
 	elector   atomic.Pointer[transport.Elector]
 	instance  uint64
 	term      atomic.Uint64 // the highest that raft has answered with
@@ -146,9 +147,8 @@ func (n *network) at(id, group string) *wire {
 
 // Bind is called by the group.
 func (w *wire) Bind(j transport.Journal, self raft.ServerID, servers func() []raft.Server) {
-	w.isMember.Store(func() bool {
-		return slices.ContainsFunc(servers(), func(s raft.Server) bool { return s.ID == self })
-	})
+	w.self = self
+	w.servers.Store(servers)
 	w.journal.Store(&j)
 }
 
@@ -158,11 +158,21 @@ func (w *wire) Elect(e transport.Elector) { w.elector.Store(&e) }
 // mayVote says whether the member may vote for one whose log ends so. One that is not in its own configuration may not: it
 // may have taken the place of one that had acknowledged something.
 func (w *wire) mayVote(index, term uint64) bool {
-	if is, ok := w.isMember.Load().(func() bool); !ok || !is() {
+	servers, ok := w.servers.Load().(func() []raft.Server)
+	if !ok || !slices.ContainsFunc(servers(), func(s raft.Server) bool { return s.ID == w.self }) {
 		return false
 	}
 	e := w.elector.Load()
 	return e == nil || e.MayVote(index, term)
+}
+
+// shown is the header with which raft is shown a candidate whose log ends so.
+func (w *wire) shown(h raft.RPCHeader, index, term uint64) raft.RPCHeader {
+	if s, ok := w.stand(); ok {
+		servers := w.servers.Load().(func() []raft.Server)()
+		h.ID = []byte(transport.Candidate(raft.ServerID(h.ID), servers, s.Response.(transport.Standing), index, term))
+	}
+	return h
 }
 
 // Acked is called by the group: how far it knows a member to have what this one has.
@@ -294,12 +304,14 @@ func (w *wire) take(m message) (raft.RPCResponse, bool) {
 			return raft.RPCResponse{Response: &raft.RequestVoteResponse{}}, true
 		}
 		r := *c
+		r.RPCHeader = w.shown(c.RPCHeader, c.LastLogIndex, c.LastLogTerm)
 		rpc.Command = &r
 	case *raft.RequestPreVoteRequest:
 		if !w.mayVote(c.LastLogIndex, c.LastLogTerm) {
 			return raft.RPCResponse{Response: &raft.RequestPreVoteResponse{}}, true
 		}
 		r := *c
+		r.RPCHeader = w.shown(c.RPCHeader, c.LastLogIndex, c.LastLogTerm)
 		rpc.Command = &r
 	case *raft.InstallSnapshotRequest:
 		r := *c

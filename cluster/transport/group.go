@@ -101,24 +101,6 @@ func (g *Group) Bind(journal Journal, self raft.ServerID, servers func() []raft.
 	}
 }
 
-// identify says which member of the group a node's request comes from, and whether this one may vote.
-func (g *Group) identify(node string) (id raft.ServerID, votes bool) {
-	b := g.bound.Load()
-	if b == nil {
-		return raft.ServerID(node), false
-	}
-	for _, s := range b.servers() {
-		if string(s.Address) == node {
-			id = s.ID
-		}
-		votes = votes || s.ID == b.self
-	}
-	if id == "" {
-		id = raft.ServerID(node)
-	}
-	return id, votes
-}
-
 // Close implements raft.WithClose. Requests of peers that are waiting are answered as for a group that is not there.
 func (g *Group) Close() error {
 	g.mu.Lock()

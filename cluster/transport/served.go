@@ -177,8 +177,8 @@ func (s *served) takeVote(h header, body []byte) {
 		return
 	}
 	head := s.header()
-	member, votes := g.identify(s.node)
-	if head.ID = []byte(member); !votes || !g.mayVote(index, lastTerm) {
+	candidate, votes := g.candidate(s.node, index, lastTerm)
+	if head.ID = []byte(candidate); !votes || !g.mayVote(index, lastTerm) {
 		s.answer(h.seq, answer{status: statusOK, term: g.term.Load(), instance: g.instance})
 		return
 	}
