@@ -24,5 +24,5 @@
 //   - Looking after the disk: node_housekeeping.go (retention, deleted streams), node_disk.go and node_watch.go (full, slow),
 //     node_scrub.go, node_mend.go and node_copies.go (damage), node_dirs.go.
 //   - Saying how it is: node_status.go gathers every node's node_report.go; node_ready.go, node_figures.go.
-//   - Observers: observe.go and observer_*.go pull copies, observed.go is the side that is pulled from.
+//   - Observers: package observer pulls copies, and serves those who pull; observe.go opens a node as one.
 package cluster

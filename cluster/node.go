@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/observer"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
 	"github.com/daybook-data/daybook/internal/vfs"
@@ -93,8 +94,8 @@ type Node struct {
 	figures   raftgroup.CareFigures
 	scrubs    atomic.Uint64 // rounds
 
-	source   source    // what observers get
-	observer *observer // nil: the node is none
+	source   *observer.Source   // what observers get
+	observer *observer.Observer // nil: the node is none
 	started  time.Time
 	closing  atomic.Bool // leads are handed over, and none is wanted back
 	removal  removal
@@ -129,7 +130,6 @@ func Open(opts Options) (*Node, error) {
 
 		answering: make(chan struct{}),
 	}
-	n.source.n = n
 	n.leads.changed = make(chan struct{}, 1)
 	n.coordinating.changed = make(chan struct{})
 	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
@@ -159,6 +159,9 @@ func (n *Node) open() error {
 	if err := errors.Join(n.dir.Make(n.dir.Streams()), n.dir.Make(n.dir.Meta())); err != nil {
 		return err
 	}
+	n.source = observer.NewSource(observer.SourceOptions{
+		Meta: n.meta, Copies: &n.journals, File: n.file, Self: n.id, Logger: n.logger, Ready: n.ready,
+	})
 	if n.opts.Network != nil {
 		if err := n.openNetwork(); err != nil {
 			return err

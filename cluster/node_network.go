@@ -24,7 +24,7 @@ func (n *Node) openNetwork() error {
 	var err error
 	n.trans, err = transport.Open(transport.Options{
 		Cluster: me.Family(), Node: metadata.NodeName(n.id), Listener: net.Listener, Advertise: net.address(), Start: me.Starts, Started: n.lastStart, Dial: net.Dial, TLS: net.TLS, Authenticate: n.mayBe,
-		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.serveObserver,
+		Handle: n.handle, HandleStranger: n.takeIn, Observe: n.source.Serve,
 		Timeout: n.opts.timeout(), Silence: n.opts.timeout(), Logger: n.logger,
 	})
 	if err != nil {

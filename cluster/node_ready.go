@@ -10,10 +10,14 @@ import (
 
 // Serving says why clients are not served here what they could be, or nil: the metadata, or journals that this node has
 // copies of, hear no leader. That is so for all copies on a node that is cut off, and on the others when most nodes are
-// gone. An election is not told of, unless it goes on for longer than usual.
+// gone. An election is not told of, unless it goes on for longer than usual. Of an
+// observer it is what [observer.Observer.Ready] says.
 func (n *Node) Serving() error {
+	if n.observer != nil {
+		return n.observer.Ready()
+	}
 	if n.trans == nil {
-		return nil // it leads everything, or only reads
+		return nil // it leads everything
 	}
 	var errs []error
 	if d := n.metaGroup.Leaderless(); d > 0 {

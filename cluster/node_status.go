@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/observer"
 	"github.com/hashicorp/raft"
 )
 
@@ -34,7 +35,7 @@ type ClusterStatus struct {
 
 	// Observer is how far the copies are of the observer that was asked, for which there are no journals above and no member
 	// but itself; nil for nodes.
-	Observer *ObserverStatus `json:"observer,omitempty"`
+	Observer *observer.Status `json:"observer,omitempty"`
 }
 
 // Counts are what one looks at first. Journals are counted once in each.
@@ -75,8 +76,8 @@ type MemberStatus struct {
 //
 // An observer answers for itself alone: it knows neither how the nodes are nor who leads.
 func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
-	if o, ok := n.Observer(); ok {
-		return n.observerStatus(ctx, o), ctx.Err()
+	if n.observer != nil {
+		return n.observerStatus(ctx), ctx.Err()
 	}
 	s := ClusterStatus{ClusterID: n.ClusterID(), Node: n.id, Controller: -1}
 	wait, cancel := context.WithTimeout(ctx, askPatience)

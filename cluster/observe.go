@@ -7,10 +7,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/observer"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
 )
@@ -92,9 +95,52 @@ func observerMay(c metadata.Command) error {
 // openMirror opens an observer's copy of a journal.
 func (n *Node) openMirror(h *journalHandle) (*raftgroup.Group, error) {
 	return n.openJournalBy(h, raftgroup.OpenMirror, func(o *raftgroup.Options) error {
-		o.Journal.OnDamage = func(*storage.DamageError) { n.observer.ring() }
+		o.Journal.OnDamage = func(*storage.DamageError) { n.observer.Ring() }
 		return nil
 	})
+}
+
+// runObserver starts what an observer needs.
+func (n *Node) runObserver() error {
+	o := n.opts.Observe
+	known := sync.OnceFunc(func() { close(n.ready) })
+	var err error
+	n.observer, err = observer.New(observer.Options{
+		Upstreams: o.Upstreams, Listener: o.Listener, TLS: o.TLS, Dial: o.Dial, Timeout: o.Timeout,
+		Name: n.name(), Dir: n.opts.Dir, Logger: n.logger, File: n.file, Meta: n.meta, Propose: n.proposer.propose,
+		Copies: &n.journals, Admit: n.disk.admit, Figures: &n.figures, Source: n.source, Known: known, Changed: n.wake,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.checkDirs(); err != nil {
+		return err
+	}
+	if n.meta.ClusterID() != "" {
+		known() // what is here can be read, whoever is there
+	}
+	n.wg.Go(func() { n.observer.Run(n.ctx) })
+	n.runHouse()
+	return nil
+}
+
+// Observer is what pulls the copies of an observer; nil if the node is none.
+func (n *Node) Observer() *observer.Observer { return n.observer }
+
+// observerStatus is what Status says of an observer.
+func (n *Node) observerStatus(ctx context.Context) ClusterStatus {
+	o := n.observer.Status()
+	s := ClusterStatus{ClusterID: o.Cluster, Node: n.id, Controller: -1, Observer: &o}
+	a := nodeAnswer{}
+	a.NodeReport, a.err = n.reportOf(ctx, n.id)
+	m := n.memberStatus(n.Members()[0], &a, false)
+	if err := n.observer.Ready(); err != nil {
+		m.Problem = strings.TrimPrefix(m.Problem+"; "+err.Error(), "; ")
+	}
+	m.Leads = 0 // its copies are nobody's group
+	s.Members = []MemberStatus{m}
+	s.count()
+	return s
 }
 
 // retentionHere translates a stream's retention for this node.

@@ -37,11 +37,11 @@ func TestADivergedUpstreamStopsTheCopyLoudly(t *testing.T) {
 	c.Restart(0)
 	fill(c, "s", "another ", 5)
 	c.Until("the copy to stop", func() bool {
-		s, _ := n.Observer()
+		s := n.Observer().Status()
 		return len(s.Streams) == 1 && len(s.Streams[0].Stopped) == 1
 	})
 	wantCopy(t, c, n, "s", acked)
-	if err := n.ObserverReady(); err == nil || !strings.Contains(err.Error(), "copied no further") {
+	if err := n.Observer().Ready(); err == nil || !strings.Contains(err.Error(), "copied no further") {
 		t.Errorf("it is ready: %v", err)
 	}
 	if !strings.Contains(log.String(), "ANOTHER HISTORY") {
@@ -61,7 +61,7 @@ func TestAnObserverKeepsToItsCluster(t *testing.T) {
 	log, logging := logged()
 	n, _ = observe(t, addresses(other, 1), in(dir), logging)
 	c.Until("the other cluster to be refused", func() bool {
-		s, _ := n.Observer()
+		s := n.Observer().Status()
 		return len(s.Upstreams) > 0 && strings.Contains(s.Upstreams[0].Error, "belongs to cluster") && strings.Contains(s.Upstreams[0].Error, "empty folder in place of "+dir)
 	})
 	wantCopy(t, c, n, "s", acked)

@@ -105,8 +105,8 @@ func TestObserversHaveWhatTheClusterHas(t *testing.T) {
 			t.Errorf("observer %d knows the stream as %+v", n.ID(), got)
 		}
 		c.Until("no lag", func() bool {
-			st, _ := n.Observer()
-			return n.ObserverReady() == nil && len(st.Streams) == 1 && st.Streams[0].LagRecords == 0 && st.Streams[0].LagBytes == 0 && st.Streams[0].Lag < time.Second
+			st := n.Observer().Status()
+			return n.Observer().Ready() == nil && len(st.Streams) == 1 && st.Streams[0].LagRecords == 0 && st.Streams[0].LagBytes == 0 && st.Streams[0].Lag < time.Second
 		})
 	}
 	must(t, first.Close())
@@ -268,7 +268,7 @@ func TestAnObserverGoesOnWhereItWas(t *testing.T) {
 	must(t, gone.Close())
 	n, _ = observe(t, []string{gone.Addr().String()}, func(o *cluster.Options) { o.Dir, o.Observe.Dial = dir, refuse })
 	wantCopy(t, c, n, "s", acked)
-	if err := n.ObserverReady(); err == nil || !strings.Contains(err.Error(), "no upstream is connected") {
+	if err := n.Observer().Ready(); err == nil || !strings.Contains(err.Error(), "no upstream is connected") {
 		t.Errorf("it is ready without an upstream: %v", err)
 	}
 	must(t, n.Close())

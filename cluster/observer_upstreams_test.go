@@ -32,7 +32,7 @@ func TestAnObserverLeavesWhoIsSilentOrGone(t *testing.T) {
 	acked := fill(c, "s", "a", 5)
 	wantCopy(t, c, n, "s", acked)
 	from := func() (used string) {
-		s, _ := n.Observer()
+		s := n.Observer().Status()
 		for _, u := range s.Upstreams {
 			if u.Journals > 0 {
 				used = u.Address

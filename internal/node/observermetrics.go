@@ -3,12 +3,12 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/observer"
 )
 
 // observerCollector exports how far an observer's copies are; nothing on other servers.
 type observerCollector struct {
-	status func() (cluster.ObserverStatus, bool)
+	observer *observer.Observer // nil: there is none
 }
 
 func observerDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -20,10 +20,10 @@ func (c observerCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the numbers of now.
 func (c observerCollector) Collect(ch chan<- prometheus.Metric) {
-	s, ok := c.status()
-	if !ok {
+	if c.observer == nil {
 		return
 	}
+	s := c.observer.Status()
 	send(ch, nil, metric{observerDesc("caught_up", "1 once everything is copied that there was at the start, else 0."), gauge, oneIf(s.CaughtUp)})
 	for _, u := range s.Upstreams {
 		send(ch, []string{u.Address},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/observer"
 )
 
 // printObserver prints how far an observer is: first what is wrong, then who it copies from, then the streams that are
@@ -20,7 +21,7 @@ func printObserver(out io.Writer, s *cluster.ClusterStatus, all bool) (err error
 	printUpstreams(out, o.Upstreams)
 	shown := o.Streams
 	if !all {
-		shown = slices.DeleteFunc(slices.Clone(shown), func(m cluster.MirrorStatus) bool {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(m observer.StreamStatus) bool {
 			return m.LagRecords == 0 && m.LagBytes == 0 && len(m.Stopped) == 0
 		})
 	}
@@ -47,7 +48,7 @@ func observerVerdict(s *cluster.ClusterStatus) string {
 	return "in order"
 }
 
-func printUpstreams(out io.Writer, upstreams []cluster.UpstreamStatus) {
+func printUpstreams(out io.Writer, upstreams []observer.UpstreamStatus) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "UPSTREAM\tGIVEN\tSTATE\tJOURNALS\tERROR")
 	for _, u := range upstreams {
@@ -63,7 +64,7 @@ func printUpstreams(out io.Writer, upstreams []cluster.UpstreamStatus) {
 	_ = w.Flush() // the last write to out tells
 }
 
-func printMirrors(out io.Writer, streams []cluster.MirrorStatus) {
+func printMirrors(out io.Writer, streams []observer.StreamStatus) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STREAM\tBEHIND\tRECORDS\tBYTES\tCOPYING")
 	for _, m := range streams {

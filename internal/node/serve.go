@@ -141,10 +141,10 @@ func (s *store) serve(ctx context.Context, listeners *listeners, f *ServerFile, 
 	var prepared atomic.Bool
 	page, err := admin.New(admin.Options{
 		Ready: func() error {
-			return errors.Join(ctx.Err(), s.node.Health(), s.node.Serving(), s.node.ObserverReady(), notYet(&prepared))
+			return errors.Join(ctx.Err(), s.node.Health(), s.node.Serving(), notYet(&prepared))
 		},
 		Status:     func() any { return s.status() },
-		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, soundCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer}},
+		Collectors: []prometheus.Collector{diskCollector{func() []*store { return []*store{s} }}, soundCollector{func() []*store { return []*store{s} }}, kafkaCollector{s.server.Stats}, clusterCollector{s.node.Figures}, observerCollector{s.node.Observer()}},
 		Version:    o.Version, Log: o.Log,
 	})
 	if err != nil {

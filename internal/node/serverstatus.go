@@ -1,6 +1,9 @@
 package node
 
-import "github.com/daybook-data/daybook/cluster"
+import (
+	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/observer"
+)
 
 // serverStatus is what /status of a server shows.
 type serverStatus struct {
@@ -10,13 +13,14 @@ type serverStatus struct {
 	Disk      cluster.DiskStatus `json:"disk"`
 	Problem   string             `json:"problem,omitempty"` // why data does not move
 	// Observer is how far an observer's copies are; nil where there are none.
-	Observer *cluster.ObserverStatus `json:"observer,omitempty"`
+	Observer *observer.Status `json:"observer,omitempty"`
 }
 
 func (s *store) status() serverStatus {
 	st := serverStatus{Dir: s.dir, ClusterID: s.node.ClusterID(), Strays: s.node.Strays(), Disk: s.node.Disk()}
-	if o, ok := s.node.Observer(); ok {
-		st.Observer = &o
+	if o := s.node.Observer(); o != nil {
+		copies := o.Status()
+		st.Observer = &copies
 	}
 	if err := s.node.Health(); err != nil {
 		st.Problem = err.Error()

@@ -1,4 +1,4 @@
-package cluster
+package observer
 
 import (
 	"context"
@@ -19,20 +19,20 @@ func TestADescriptionIsNewOrNotTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{meta: metadata.New(), file: file}
-	n.source.n = n
+	meta := metadata.New()
+	s := NewSource(SourceOptions{Meta: meta, File: file})
 	entry, err := metadata.EncodeEntry(nil, []metadata.Command{{Found: &metadata.Found{ClusterID: "c"}}, {CreateStream: &metadata.CreateStream{Stream: metadata.Stream{ID: metadata.NewStreamID(), Name: "a", Partitions: 1, Journals: 1}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.meta.Apply(&raft.Log{Index: 5, Data: entry})
-	d, err := n.source.Describe(t.Context(), 5, [32]byte{})
+	meta.Apply(&raft.Log{Index: 5, Data: entry})
+	d, err := s.Describe(t.Context(), 5, [32]byte{})
 	if err != nil || d.Applied != 5 {
 		t.Fatalf("described up to %d: %v", d.Applied, err)
 	}
 	for what, ask := range map[string]func(ctx context.Context) error{
-		"the same":        func(ctx context.Context) error { _, err := n.source.Describe(ctx, 5, d.Sum); return err },
-		"something older": func(ctx context.Context) error { _, err := n.source.Describe(ctx, 6, [32]byte{}); return err },
+		"the same":        func(ctx context.Context) error { _, err := s.Describe(ctx, 5, d.Sum); return err },
+		"something older": func(ctx context.Context) error { _, err := s.Describe(ctx, 6, [32]byte{}); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -44,8 +44,8 @@ func TestADescriptionIsNewOrNotTold(t *testing.T) {
 	if err := file.Update(func(i *datadir.Identity) { i.Generation = 1 }); err != nil {
 		t.Fatal(err)
 	}
-	n.source.last = nil
-	if after, err := n.source.Describe(t.Context(), d.Applied+1, [32]byte{}); err != nil || after.Applied <= d.Applied {
+	s.last = nil
+	if after, err := s.Describe(t.Context(), d.Applied+1, [32]byte{}); err != nil || after.Applied <= d.Applied {
 		t.Errorf("another generation is told up to %d: %v", after.Applied, err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package observer
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const keptFor = 30 * time.Second
 
 // link is an upstream and the connection to it, which it makes again as often as it ends.
 type link struct {
-	o       *observer
+	o       *Observer
 	address string
 	given   bool          // by Observe.Upstreams
 	wake    chan struct{} // has room for one; wakes run, or the next round
@@ -34,7 +34,7 @@ type link struct {
 	err    error     // why it is not connected, nil if it is or was not tried
 }
 
-func newLink(o *observer, address string, given bool) *link {
+func newLink(o *Observer, address string, given bool) *link {
 	return &link{o: o, address: address, given: given, wake: make(chan struct{}, 1)}
 }
 
@@ -123,7 +123,7 @@ func (l *link) follow(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	conn, r, err := transport.Observe(ctx, transport.Options{Dial: o.o.Dial, TLS: o.o.TLS, Timeout: o.o.Timeout}, l.address, o.n.ClusterID(), "observer-"+o.n.name())
+	conn, r, err := transport.Observe(ctx, transport.Options{Dial: o.o.Dial, TLS: o.o.TLS, Timeout: o.o.Timeout}, l.address, o.o.Meta.ClusterID(), "observer-"+o.o.Name)
 	var refused *transport.RefusedError
 	if errors.As(err, &refused) && refused.Foreign {
 		return o.strange(err)
@@ -201,7 +201,7 @@ func (l *link) rounds(ctx context.Context, c *mirror.Client) error {
 	return nil
 }
 
-func (o *observer) described() (floor uint64, sum [32]byte) {
+func (o *Observer) described() (floor uint64, sum [32]byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.floor, o.sum
@@ -211,7 +211,7 @@ func (o *observer) described() (floor uint64, sum [32]byte) {
 const putAtOnce = 256
 
 // take brings the metadata here to a description, unless it is older than the last one.
-func (o *observer) take(ctx context.Context, told mirror.Description) error {
+func (o *Observer) take(ctx context.Context, told mirror.Description) error {
 	o.telling.Lock()
 	defer o.telling.Unlock()
 	if floor, sum := o.described(); told.Applied < floor || told.Sum == sum {
@@ -225,30 +225,29 @@ func (o *observer) take(ctx context.Context, told mirror.Description) error {
 		return err
 	}
 	for _, c := range o.commands(&d, told.Applied) {
-		if _, err := o.n.proposer.propose(ctx, metadata.Command{Mirror: c}); err != nil {
+		if _, err := o.o.Propose(ctx, metadata.Command{Mirror: c}); err != nil {
 			return err
 		}
 	}
 	o.mu.Lock()
 	o.floor, o.sum = told.Applied, told.Sum
 	o.mu.Unlock()
-	select {
-	case <-o.n.ready:
-	default:
-		close(o.n.ready) // only here, under telling
-	}
+	o.o.Known()
 	if len(d.Members) > 0 {
-		o.meet(o.n.ctx, d.Members)
-		return o.n.file.Update(func(i *datadir.Identity) { i.Peers = d.Members })
+		o.mu.Lock()
+		o.members = d.Members
+		o.mu.Unlock()
+		o.poke()
+		return o.o.File.Update(func(i *datadir.Identity) { i.Peers = d.Members })
 	}
 	return nil
 }
 
 // adopt makes sure that the upstream is of the observer's cluster, whose id the first one tells.
-func (o *observer) adopt(ctx context.Context, cluster string) error {
-	own := o.n.ClusterID()
+func (o *Observer) adopt(ctx context.Context, cluster string) error {
+	own := o.o.Meta.ClusterID()
 	if own == "" && cluster != "" {
-		v, err := o.n.proposer.propose(ctx, metadata.Command{Found: &metadata.Found{ClusterID: cluster}})
+		v, err := o.o.Propose(ctx, metadata.Command{Found: &metadata.Found{ClusterID: cluster}})
 		if err != nil {
 			return err
 		}
@@ -261,14 +260,14 @@ func (o *observer) adopt(ctx context.Context, cluster string) error {
 }
 
 // strange adds what to do where the upstream is of another cluster.
-func (o *observer) strange(err error) error {
-	return fmt.Errorf("%w; if that is the cluster to observe now, as this one's own was given up or founded anew, stop the observer and start it with an empty folder in place of %s", err, o.n.opts.Dir)
+func (o *Observer) strange(err error) error {
+	return fmt.Errorf("%w; if that is the cluster to observe now, as this one's own was given up or founded anew, stop the observer and start it with an empty folder in place of %s", err, o.o.Dir)
 }
 
 // commands are what has to change here.
-func (o *observer) commands(d *metadata.Description, applied uint64) []*metadata.MirrorStreams {
+func (o *Observer) commands(d *metadata.Description, applied uint64) []*metadata.MirrorStreams {
 	known := map[metadata.StreamID]*metadata.Stream{}
-	for _, s := range o.n.meta.Streams() {
+	for _, s := range o.o.Meta.Streams() {
 		known[s.ID] = s
 	}
 	last := &metadata.MirrorStreams{Applied: applied, Access: d.Access}

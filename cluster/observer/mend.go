@@ -1,4 +1,4 @@
-package cluster
+package observer
 
 import (
 	"context"
@@ -19,8 +19,8 @@ const (
 	mendWithin = time.Minute
 )
 
-// ring says that damage was found in a copy.
-func (o *observer) ring() {
+// Ring says that damage was found in a copy.
+func (o *Observer) Ring() {
 	select {
 	case o.rot <- struct{}{}:
 	default:
@@ -28,7 +28,7 @@ func (o *observer) ring() {
 }
 
 // mend makes good what has rotted of the copies, from the upstreams, until ctx ends.
-func (o *observer) mend(ctx context.Context) {
+func (o *Observer) mend(ctx context.Context) {
 	told := retry.Told{}
 	for {
 		select {
@@ -39,20 +39,20 @@ func (o *observer) mend(ctx context.Context) {
 		}
 		var all []*raftgroup.Group
 		keys := map[*raftgroup.Group]metadata.StreamJournal{}
-		o.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
-			all, keys[g] = append(all, g), h.key()
+		o.o.Copies.EachOpen(func(k metadata.StreamJournal, g *raftgroup.Group) {
+			all, keys[g] = append(all, g), k
 		})
 		for _, g := range all {
 			for _, d := range g.Journal().Damages() {
 				what := fmt.Sprint(keys[g], d.Position)
 				if told.Fresh("found "+what, "it is") {
-					o.n.figures.Damaged.Add(1)
+					o.o.Figures.Damaged.Add(1)
 					o.logger.Error("bytes of a copy are not what was written: they are not served, and mended from an upstream", "damage", d.Error())
 				}
 				err := o.mendFrom(ctx, g.Journal(), keys[g], d)
 				switch {
 				case err == nil:
-					o.n.figures.Mended.Add(1)
+					o.o.Figures.Mended.Add(1)
 					delete(told, "found "+what)
 					delete(told, "left "+what)
 				case ctx.Err() == nil && told.Fresh("left "+what, err.Error()):
@@ -64,7 +64,7 @@ func (o *observer) mend(ctx context.Context) {
 }
 
 // mendFrom replaces a damaged stretch by the bytes that one of the upstreams has.
-func (o *observer) mendFrom(ctx context.Context, j *storage.Journal, k metadata.StreamJournal, d *storage.DamageError) error {
+func (o *Observer) mendFrom(ctx context.Context, j *storage.Journal, k metadata.StreamJournal, d *storage.DamageError) error {
 	err := errors.New("no upstream that has the journal is connected")
 	for _, l := range o.linkList() {
 		_, client, _, ok := l.end(k)

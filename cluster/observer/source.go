@@ -1,4 +1,4 @@
-package cluster
+package observer
 
 import (
 	"bufio"
@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/mirror"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
@@ -22,9 +24,24 @@ const describeEvery = time.Second
 // generationShift is how much of the number of an entry is the entry's, below the cluster's generation.
 const generationShift = 44
 
-// source serves observers from a node. It is safe for concurrent use.
-type source struct {
-	n *Node
+// SourceOptions are what a source needs of its node.
+type SourceOptions struct {
+	Meta   *metadata.State
+	Copies Copies
+	// File is the node's, which says of what generation its cluster is.
+	File *datadir.File
+	// Self is the node's id. It is asked for whom there is a leader.
+	Self   int32
+	Logger *slog.Logger
+	// Ready is closed when all streams are known that there are: nobody is served before.
+	Ready <-chan struct{}
+}
+
+// Source serves observers from a node, which may be an observer itself. It is safe for concurrent use.
+type Source struct {
+	o        SourceOptions
+	started  time.Time
+	observer *Observer // nil: the node is none
 
 	mu      sync.Mutex
 	at      uint64 // the entry of the metadata that last is of; guarded by mu, as is all that follows
@@ -32,30 +49,33 @@ type source struct {
 	records map[metadata.StreamJournal]countedTo
 }
 
+// NewSource returns the source of a node that has just started.
+func NewSource(o SourceOptions) *Source { return &Source{o: o, started: time.Now()} }
+
 // countedTo is how many records there are below a position: counting them takes a look at every partition.
 type countedTo struct {
 	position uint64
 	records  int64
 }
 
-var _ mirror.Source = (*source)(nil)
+var _ mirror.Source = (*Source)(nil)
 
-// serveObserver answers an observer until its connection or ctx ends.
-func (n *Node) serveObserver(ctx context.Context, conn net.Conn, r *bufio.Reader, name string) {
+// Serve answers an observer until its connection or ctx ends.
+func (s *Source) Serve(ctx context.Context, conn net.Conn, r *bufio.Reader, name string) {
 	select {
-	case <-n.ready: // before, streams may be missing in the metadata
+	case <-s.o.Ready: // before, streams may be missing in the metadata
 	case <-ctx.Done():
 		return
 	}
-	if err := mirror.Serve(ctx, conn, r, &n.source); err != nil {
-		n.logger.Warn("the connection of an observer ended; it comes back or goes to another node", "observer", name, "from", conn.RemoteAddr().String(), "error", err)
+	if err := mirror.Serve(ctx, conn, r, s); err != nil {
+		s.o.Logger.Warn("the connection of an observer ended; it comes back or goes to another node", "observer", name, "from", conn.RemoteAddr().String(), "error", err)
 	}
 }
 
 // Describe implements mirror.Source.
-func (s *source) Describe(ctx context.Context, floor uint64, known [32]byte) (mirror.Description, error) {
+func (s *Source) Describe(ctx context.Context, floor uint64, known [32]byte) (mirror.Description, error) {
 	for {
-		changed := s.n.meta.Changed()
+		changed := s.o.Meta.Changed()
 		d, err := s.describe()
 		if err != nil {
 			return mirror.Description{}, err
@@ -72,19 +92,19 @@ func (s *source) Describe(ctx context.Context, floor uint64, known [32]byte) (mi
 	}
 }
 
-func (s *source) describe() (*mirror.Description, error) {
-	if err := s.n.meta.Err(); err != nil {
+func (s *Source) describe() (*mirror.Description, error) {
+	if err := s.o.Meta.Err(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && s.at == s.n.meta.Applied() {
+	if s.last != nil && s.at == s.o.Meta.Applied() {
 		return s.last, nil
 	}
-	d, at, mirrored := s.n.meta.Describe()
+	d, at, mirrored := s.o.Meta.Describe()
 	// A generation of the cluster that goes on without a majority of the one before may have fewer entries.
-	applied := s.n.file.Get().Generation<<generationShift | at
-	if s.n.Observes() {
+	applied := s.o.File.Get().Generation<<generationShift | at
+	if s.observer != nil {
 		applied, d.Members = mirrored, nil
 	}
 	body, err := json.Marshal(d)
@@ -96,17 +116,17 @@ func (s *source) describe() (*mirror.Description, error) {
 }
 
 // Ends implements mirror.Source.
-func (s *source) Ends() (all []mirror.End) {
+func (s *Source) Ends() (all []mirror.End) {
 	now := time.Now()
 	counted := map[metadata.StreamJournal]countedTo{}
-	s.n.journals.eachOpen(func(_ string, h *journalHandle, g *raftgroup.Group) {
-		e := s.end(h, g, counted)
-		if o := s.n.observer; o != nil {
-			o.addKnown(h.key(), &e, now)
+	s.o.Copies.EachOpen(func(k metadata.StreamJournal, g *raftgroup.Group) {
+		e := s.end(k, g, counted)
+		if s.observer != nil {
+			s.observer.addKnown(k, &e, now)
 		} else if node := metadata.NodeAt(g.LeaderAddress()); node < 0 {
-			e.Lag = s.n.unheard(g)
+			e.Lag = s.unheard(g)
 		} else {
-			e.Leads = node == s.n.id
+			e.Leads = node == s.o.Self
 		}
 		all = append(all, e)
 	})
@@ -117,33 +137,29 @@ func (s *source) Ends() (all []mirror.End) {
 }
 
 // unheard is for how long a replica that knows no leader has not heard of one.
-func (n *Node) unheard(g *raftgroup.Group) time.Duration {
+func (s *Source) unheard(g *raftgroup.Group) time.Duration {
 	at := g.LastContact()
-	if at.Before(n.started) {
-		at = n.started
+	if at.Before(s.started) {
+		at = s.started
 	}
 	return time.Since(at).Round(time.Second)
 }
 
-func (s *source) end(h *journalHandle, g *raftgroup.Group, counted map[metadata.StreamJournal]countedTo) mirror.End {
+func (s *Source) end(k metadata.StreamJournal, g *raftgroup.Group, counted map[metadata.StreamJournal]countedTo) mirror.End {
 	at := g.Journal().Visible().Position
 	s.mu.Lock()
-	c, ok := s.records[h.key()]
+	c, ok := s.records[k]
 	s.mu.Unlock()
 	if !ok || c.position != at {
 		c = countedTo{at, g.Journal().Records()}
 	}
-	counted[h.key()] = c
-	return mirror.End{Key: mirrored(h.key()), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
+	counted[k] = c
+	return mirror.End{Key: mirrored(k), Position: at, Records: c.records, KnownPosition: at, KnownRecords: c.records}
 }
 
 // Journal implements mirror.Source.
-func (s *source) Journal(k mirror.Key) (*storage.Journal, bool) {
-	h, err := s.n.journals.get(metadata.StreamJournal{Stream: metadata.StreamID(k.Stream), Journal: k.Journal})
-	if err != nil {
-		return nil, false
-	}
-	g := h.opened()
+func (s *Source) Journal(k mirror.Key) (*storage.Journal, bool) {
+	g := s.o.Copies.Opened(keyOf(k))
 	if g == nil {
 		return nil, false
 	}

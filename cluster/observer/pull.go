@@ -1,4 +1,4 @@
-package cluster
+package observer
 
 import (
 	"context"
@@ -20,11 +20,13 @@ const (
 	pullBytes = 1 << 20
 	// avoidFor is for how long an upstream is not asked for a journal again that it could not give.
 	avoidFor = 5 * time.Second
+	// reopenPause is how long the next try to open a copy waits that was closed.
+	reopenPause = 300 * time.Millisecond
 )
 
 // puller copies one journal.
 type puller struct {
-	o       *observer
+	o       *Observer
 	key     metadata.StreamJournal
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -44,7 +46,7 @@ type puller struct {
 	behind  behind
 }
 
-func newPuller(ctx context.Context, o *observer, k metadata.StreamJournal) *puller {
+func newPuller(ctx context.Context, o *Observer, k metadata.StreamJournal) *puller {
 	p := &puller{
 		o: o, key: k, changed: make(chan struct{}, 1), told: retry.Told{},
 		avoid: map[*link]time.Time{}, trimmed: map[*link][]byte{}, behind: behind{since: time.Now()},
@@ -121,18 +123,17 @@ func (p *puller) tell() {
 // run copies until ctx ends, or it cannot go on.
 func (p *puller) run() {
 	for p.ctx.Err() == nil {
-		h, err := p.o.n.journals.get(p.key)
-		if err != nil {
-			return // the stream was deleted
+		g, err := p.o.o.Copies.Open(p.key)
+		if errors.Is(err, metadata.ErrUnknownStream) || errors.Is(err, metadata.ErrUnknownPartition) {
+			return // it was deleted
 		}
-		g, err := h.open()
 		if err == nil {
 			err = p.follow(g)
 		}
 		switch {
 		case err == nil, p.ctx.Err() != nil:
-		case errors.Is(err, ErrClosed), errors.Is(err, storage.ErrClosed):
-			retry.Pause(p.ctx, 10*retryPause) // with the stream; else it is opened again
+		case errors.Is(err, storage.ErrClosed):
+			retry.Pause(p.ctx, reopenPause) // with the stream; else it is opened again
 		default:
 			if p.told.Fresh("error", err.Error()) {
 				p.o.logger.Error("the copy of a journal is not in order; trying again", "stream", p.key.Stream.String(), "journal", p.key.Journal, "error", err)
@@ -276,7 +277,7 @@ func (p *puller) refused(from *link, a *mirror.Answer) {
 
 // store stores received frames. All that an upstream gives is committed.
 func (p *puller) store(j *storage.Journal, frames []byte) error {
-	if err := p.o.n.disk.admit(); err != nil {
+	if err := p.o.o.Admit(); err != nil {
 		return err
 	}
 	if err := j.StoreReceived(frames); err != nil {

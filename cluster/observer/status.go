@@ -1,7 +1,6 @@
-package cluster
+package observer
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,13 +12,13 @@ import (
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
-// ObserverStatus is what an observer knows of its copies.
-type ObserverStatus struct {
+// Status is what an observer knows of its copies.
+type Status struct {
 	Cluster string `json:"cluster_id"`
 	// CaughtUp says that all that there was when the observer was started is here. It stays.
 	CaughtUp  bool             `json:"caught_up"`
 	Upstreams []UpstreamStatus `json:"upstreams"`
-	Streams   []MirrorStatus   `json:"streams"`
+	Streams   []StreamStatus   `json:"streams"`
 }
 
 // UpstreamStatus is who is pulled from.
@@ -31,8 +30,8 @@ type UpstreamStatus struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// MirrorStatus is the copy of a stream, its journals taken together.
-type MirrorStatus struct {
+// StreamStatus is the copy of a stream, its journals taken together.
+type StreamStatus struct {
 	Stream string            `json:"stream"`
 	ID     metadata.StreamID `json:"id"`
 	// LagRecords and LagBytes are how much the upstreams know of that is not here.
@@ -45,21 +44,10 @@ type MirrorStatus struct {
 	Stopped []string `json:"stopped,omitempty"`
 }
 
-// Observer returns the state of an observer; ok is false if the node is none.
-func (n *Node) Observer() (s ObserverStatus, ok bool) {
-	if n.observer == nil {
-		return s, false
-	}
-	return n.observer.status(time.Now()), true
-}
-
-// ObserverReady says why an observer should not be read from by a client that wants what is new: it is not connected, it has not yet
-// got all that there was when it started, or a copy goes no further. It is nil for other nodes.
-func (n *Node) ObserverReady() error {
-	s, ok := n.Observer()
-	if !ok {
-		return nil
-	}
+// Ready says why a client that wants what is new should not read here: nobody is connected, the copies have not yet got all
+// that there was when the observer was started, or one goes no further.
+func (o *Observer) Ready() error {
+	s := o.Status()
 	var errs []error
 	if !slices.ContainsFunc(s.Upstreams, func(u UpstreamStatus) bool { return u.Connected }) {
 		errs = append(errs, errors.New("no upstream is connected"))
@@ -75,27 +63,14 @@ func (n *Node) ObserverReady() error {
 	return errors.Join(errs...)
 }
 
-// observerStatus is what Status says of an observer.
-func (n *Node) observerStatus(ctx context.Context, o ObserverStatus) ClusterStatus {
-	s := ClusterStatus{ClusterID: o.Cluster, Node: n.id, Controller: -1, Observer: &o}
-	a := nodeAnswer{}
-	a.NodeReport, a.err = n.reportOf(ctx, n.id)
-	m := n.memberStatus(n.Members()[0], &a, false)
-	if err := n.ObserverReady(); err != nil {
-		m.Problem = strings.TrimPrefix(m.Problem+"; "+err.Error(), "; ")
-	}
-	m.Leads = 0 // its copies are nobody's group
-	s.Members = []MemberStatus{m}
-	s.count()
-	return s
-}
-
-func (o *observer) status(now time.Time) ObserverStatus {
-	s := ObserverStatus{Cluster: o.n.ClusterID()}
+// Status says who is pulled from, and how far.
+func (o *Observer) Status() Status {
+	now := time.Now()
+	s := Status{Cluster: o.o.Meta.ClusterID()}
 	from := map[*link]int{}
-	streams := map[metadata.StreamID]*MirrorStatus{}
-	for _, st := range o.n.meta.Streams() {
-		streams[st.ID] = &MirrorStatus{Stream: st.Name, ID: st.ID}
+	streams := map[metadata.StreamID]*StreamStatus{}
+	for _, st := range o.o.Meta.Streams() {
+		streams[st.ID] = &StreamStatus{Stream: st.Name, ID: st.ID}
 	}
 	all := true
 	for _, p := range o.pullerList() {
@@ -103,7 +78,7 @@ func (o *observer) status(now time.Time) ObserverStatus {
 		if m == nil {
 			continue // it is just being deleted
 		}
-		g := o.groupOf(p.key)
+		g := o.o.Copies.Opened(p.key)
 		p.mu.Lock()
 		p.addTo(m, g, now)
 		all = all && p.behind.once
@@ -114,24 +89,15 @@ func (o *observer) status(now time.Time) ObserverStatus {
 	for _, m := range streams {
 		s.Streams = append(s.Streams, *m)
 	}
-	slices.SortFunc(s.Streams, func(a, b MirrorStatus) int { return strings.Compare(a.Stream, b.Stream) })
+	slices.SortFunc(s.Streams, func(a, b StreamStatus) int { return strings.Compare(a.Stream, b.Stream) })
 	for _, l := range o.linkList() {
 		s.Upstreams = append(s.Upstreams, l.status(from[l]))
 	}
 	return s
 }
 
-// groupOf returns the copy, if it is open.
-func (o *observer) groupOf(k metadata.StreamJournal) *raftgroup.Group {
-	h, err := o.n.journals.get(k)
-	if err != nil {
-		return nil
-	}
-	return h.opened()
-}
-
 // noteCaughtUp keeps that the copies were complete once; all says that each of them was.
-func (o *observer) noteCaughtUp(all bool) bool {
+func (o *Observer) noteCaughtUp(all bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.caughtUp = o.caughtUp || all && o.sum != [32]byte{}
@@ -139,7 +105,7 @@ func (o *observer) noteCaughtUp(all bool) bool {
 }
 
 // addTo adds a journal to the status of its stream. The caller holds mu.
-func (p *puller) addTo(m *MirrorStatus, g *raftgroup.Group, now time.Time) {
+func (p *puller) addTo(m *StreamStatus, g *raftgroup.Group, now time.Time) {
 	if g != nil {
 		m.LagBytes += max(0, int64(p.behind.known)-int64(p.has.Position))
 		m.LagRecords += max(0, p.behind.records-g.Journal().Records())
@@ -161,7 +127,7 @@ func (l *link) status(journals int) UpstreamStatus {
 }
 
 // addKnown tells further observers what this one knows of a journal beside what it has.
-func (o *observer) addKnown(k metadata.StreamJournal, e *mirror.End, now time.Time) {
+func (o *Observer) addKnown(k metadata.StreamJournal, e *mirror.End, now time.Time) {
 	o.mu.Lock()
 	p := o.pullers[k]
 	o.mu.Unlock()
