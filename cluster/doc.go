@@ -16,9 +16,8 @@
 //     for: node_streams.go, node_offsets.go, node_transactions.go, node_markers.go, node_access.go, producer_ids.go.
 //   - Being one of several: node_network.go and node_calls.go (the calls between nodes), node_join.go, node_greet.go,
 //     node_certificate.go, node_reach.go, node_removed.go.
-//   - Where journals lie: node_place.go decides for new streams, node_moves.go and node_refill.go for those there are. The leader
-//     of a group reconciles its members with that (node_reconcile.go), the nodes their copies (node_replicas.go), and the leader
-//     of the metadata the cluster (node_controller.go).
+//   - Where journals lie: package moves decides. The leader of a group reconciles its members with that (node_reconcile.go), the
+//     nodes their copies (node_replicas.go), and the leader of the metadata the cluster (node_controller.go).
 //   - Who leads: node_leads.go and node_tell.go (what nodes tell each other), node_first.go and node_preferred.go (the first of a
 //     journal's nodes leads it), node_admin.go (by hand).
 //   - Looking after the disk: node_housekeeping.go (retention, deleted streams), node_disk.go and node_watch.go (full, slow),

@@ -14,8 +14,6 @@ var (
 	// ErrReadOnly: the journal has met an error and takes nothing any more until the
 	// node is started anew; the cause is wrapped too.
 	ErrReadOnly = errors.New("journal is read-only")
-	// ErrMembersDown: nodes are down that the change concerns.
-	ErrMembersDown = errors.New("nodes are down")
 	// ErrClosed: the node is closing.
 	ErrClosed = errors.New("node is closed")
 )

@@ -55,7 +55,7 @@ func (r *ReplicaStatus) counts() bool { return r.State == ReplicaLeads || r.Stat
 func (n *Node) journalStatus(s *metadata.Stream, journal int32, reports nodeReports) JournalStatus {
 	key := metadata.StreamJournal{Stream: s.ID, Journal: journal}
 	wanted, leaving := s.ReplicasOf(journal), s.LeavingOf(journal)
-	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: n.roomFor(s, journal), Asked: s.WantedOf(journal), Moving: len(leaving) > 0}
+	j := JournalStatus{Stream: s.Name, StreamID: s.ID, Journal: journal, Leader: -1, Preferred: wanted[0].Node, Wanted: s.RoomFor(journal, n.Members()), Asked: s.WantedOf(journal), Moving: len(leaving) > 0}
 	var leader *CopyReport
 	for node, a := range reports {
 		c := a.copies[key]

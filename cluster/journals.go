@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 )
 
@@ -89,6 +90,20 @@ func (j *journals) partition(s *metadata.Stream, partition int32) (*Partition, e
 		return nil, err
 	}
 	return &l.partitions[partition], nil
+}
+
+// lead says who leads a journal.
+func (j *journals) lead(k metadata.StreamJournal) (moves.Lead, error) {
+	s, ok := j.meta.StreamByID(k.Stream)
+	if !ok {
+		return moves.Lead{}, metadata.ErrUnknownStream
+	}
+	p, err := j.partition(s, k.Journal) // the first partition of a journal has its number
+	if err != nil {
+		return moves.Lead{}, err
+	}
+	leader, _ := p.Leader()
+	return moves.Lead{Node: leader, InSync: p.InSync()}, nil
 }
 
 // drop takes a deleted stream out; the caller closes it.

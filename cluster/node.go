@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 	"github.com/daybook-data/daybook/cluster/observer"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/cluster/transport"
@@ -110,6 +111,7 @@ type Node struct {
 	lastSeq      uint64 // of the entries proposed since the start; used by the proposer alone
 
 	journals journals
+	moves    *moves.Mover
 }
 
 // Open opens the data directory and its metadata. Journals are opened when they
@@ -170,6 +172,11 @@ func (n *Node) open() error {
 	n.journals = journals{
 		meta: n.meta, self: n.id, several: n.trans != nil, observes: n.Observes(), up: n.Up, leads: &n.leads, open: n.openJournal,
 	}
+	n.moves = moves.New(moves.Options{
+		Alone: n.trans == nil, Self: n.id, Meta: n.meta, Logger: n.logger,
+		Sync: n.SyncMeta, Up: n.Up, Lead: n.journals.lead, Needed: n.metadataNeeds,
+		Propose: func(ctx context.Context, c metadata.Command) (any, error) { return n.proposer.propose(ctx, c) },
+	})
 	if n.metaGroup, err = n.openMeta(); err != nil {
 		return err
 	}
@@ -264,6 +271,9 @@ func (n *Node) Close() error {
 
 // Meta returns the metadata, for reading.
 func (n *Node) Meta() *metadata.State { return n.meta }
+
+// Moves is what places and moves journals.
+func (n *Node) Moves() *moves.Mover { return n.moves }
 
 // ClusterID names the cluster for good.
 func (n *Node) ClusterID() string { return n.meta.ClusterID() }

@@ -94,7 +94,7 @@ func (n *Node) Prefer(ctx context.Context, id metadata.StreamID, journal, to int
 		return nil, fmt.Errorf("%w: the replicas of the journal are on nodes %v, not on %d: move it there first", metadata.ErrUnknownMember, now, to)
 	}
 	if now[0] != to {
-		if err := n.setReplicas(ctx, id, journal, placement.Prefer(now, to), s.WantedOf(journal)); err != nil {
+		if err := n.moves.Reorder(ctx, s, journal, placement.Prefer(now, to)); err != nil {
 			return nil, err
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 func TestALeadIsHandedOver(t *testing.T) {
@@ -37,7 +37,7 @@ func TestANodeIsTakenOut(t *testing.T) {
 	gone := c.Leader("s", 0)
 	id := c.Node(gone).ID()
 	c.Stop(gone)
-	must(t, c.Nodes()[0].RemoveMember(t.Context(), cluster.Removal{Node: id}))
+	must(t, takeOut(t.Context(), c.Nodes()[0], moves.Removal{Node: id}))
 	for offset, value := range fill(c, "s", "b", 10) {
 		acked[offset] = value
 	}

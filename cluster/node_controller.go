@@ -37,7 +37,7 @@ func (n *Node) control() {
 			n.stepDownIfLeaving()
 			for n.tendMetaGroup(seen) {
 			}
-			n.refill()
+			n.moves.Refill(n.ctx)
 		}
 		select {
 		case <-changed:
@@ -87,6 +87,22 @@ func (n *Node) tendMetaGroup(seen sightings) (again bool) {
 		n.logger.Warn("the members of the metadata group could not be changed; trying again", "error", err)
 	}
 	return err == nil
+}
+
+// metadataNeeds says whether a node leads the metadata, or the other voters that are up are too few to elect a leader. Once
+// it is no member nobody speaks to it, so its vote would be missing for good.
+func (n *Node) metadataNeeds(id int32) bool {
+	voters, others := 0, 0
+	for _, s := range n.metaGroup.Servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if v := metadata.NodeAt(s.Address); v != id && (v == n.id || n.Up(v)) {
+			others++
+		}
+	}
+	return n.Controller() == id || 2*others <= voters
 }
 
 // stepDownIfLeaving hands the metadata over where this node is being taken out, or was: a leader does not take itself out

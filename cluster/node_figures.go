@@ -67,7 +67,7 @@ func (n *Node) addFigures(f *Figures, l *liveStream, h *journalHandle) {
 		return
 	}
 	f.Led++
-	if len(n.journals.inSync(l, h, g)) < n.roomFor(l.stream, h.number) {
+	if len(n.journals.inSync(l, h, g)) < l.stream.RoomFor(h.number, n.Members()) {
 		f.UnderReplicated++
 	}
 	last, position := g.Journal().LogEnd()

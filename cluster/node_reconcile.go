@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,26 +14,6 @@ import (
 
 // reconcileEvery is how often a leader compares its groups with what they are to be, if nothing changes.
 const reconcileEvery = 500 * time.Millisecond
-
-// SetReplicas says which nodes are to have a journal, the one that should lead it first. It returns when that is decided;
-// the copies move then: a new one gets everything before it counts, and an old one is given up only when all new ones
-// count.
-func (n *Node) SetReplicas(ctx context.Context, id metadata.StreamID, journal int32, nodes []int32) error {
-	return n.setReplicas(ctx, id, journal, nodes, len(nodes))
-}
-
-// setReplicas is SetReplicas of a journal that is to have more or less copies than it gets now.
-func (n *Node) setReplicas(ctx context.Context, id metadata.StreamID, journal int32, nodes []int32, wanted int) error {
-	if n.trans == nil {
-		return fmt.Errorf("%w: this node is alone", metadata.ErrInvalidReplication)
-	}
-	place := &metadata.PlaceJournal{ID: id, Journal: journal, Nodes: nodes}
-	if wanted != len(nodes) {
-		place.Wanted = int32(wanted)
-	}
-	_, err := n.proposer.propose(ctx, metadata.Command{PlaceJournal: place})
-	return err
-}
 
 // reconcileGroups brings the groups that this node leads to the members that they are to have, until the node closes.
 func (n *Node) reconcileGroups() {

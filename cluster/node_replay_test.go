@@ -36,7 +36,7 @@ func TestANodeThatStartsGivesUpNoCopyByOldMetadata(t *testing.T) {
 		Network: &cluster.Network{Timeout: time.Second, Join: []string{c.Address(0)}}})
 	move := func(from, to int32) {
 		for j := from; j < to; j++ {
-			must(t, c.Node(0).SetReplicas(t.Context(), s.ID, j, []int32{1, 2, 3}))
+			must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, j, []int32{1, 2, 3}))
 		}
 	}
 	move(0, journals/2)

@@ -146,7 +146,7 @@ func TestAJournalMovesToAnotherNode(t *testing.T) {
 	away := old[0]
 	next := []int32{1, 2, 3, 4}
 	next = slices.DeleteFunc(next, func(id int32) bool { return id == away })
-	must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, next))
+	must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, next))
 	for offset, value := range fill(c, "s", "during", 30) {
 		acked[offset] = value
 	}
@@ -158,7 +158,7 @@ func TestAJournalMovesToAnotherNode(t *testing.T) {
 		wantReplica(t, c, c.Place(id), "s", acked)
 	}
 	// And back to where it was: the new copy is another one than that which was there.
-	must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, old))
+	must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, old))
 	wantReplica(t, c, c.Place(away), "s", acked)
 	for offset, value := range fill(c, "s", "after", 10) {
 		acked[offset] = value
@@ -180,7 +180,7 @@ func TestAJournalMovesAwayFromItsLeaders(t *testing.T) {
 	for round := range 5 {
 		away := c.Node(c.Leader("s", 0)).ID()
 		next := slices.DeleteFunc([]int32{1, 2, 3, 4}, func(id int32) bool { return id == away })
-		must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, next))
+		must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, next))
 		for offset, value := range fill(c, "s", fmt.Sprint("round", round, "-"), 10) {
 			acked[offset] = value
 		}
@@ -227,7 +227,7 @@ func TestANodeThatWasAloneGrows(t *testing.T) {
 	if got := c.Node(2).ClusterID(); got != cluster1 {
 		t.Errorf("the cluster is %s, it was %s", got, cluster1)
 	}
-	must(t, c.Node(2).SetReplicas(t.Context(), s.ID, 0, []int32{1, 2, 3}))
+	must(t, c.Node(2).Moves().SetReplicas(t.Context(), s.ID, 0, []int32{1, 2, 3}))
 	for offset, value := range fill(c, "s", "more", 10) {
 		acked[offset] = value
 	}

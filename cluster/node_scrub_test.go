@@ -160,7 +160,7 @@ func TestALeaderLearnsOfItsDamageFromWhoItSendsTo(t *testing.T) {
 	leader := c.Leader("s", 0)
 	flipBit(t, segmentsOf(t, c, leader, s)[1], 5000)
 	ids := []int32{c.Node(0).ID(), c.Node(1).ID(), c.Node(2).ID(), c.Node(3).ID()}
-	c.Until("the new copy to be wanted", func() bool { return c.Node(0).SetReplicas(t.Context(), s.ID, 0, ids) == nil })
+	c.Until("the new copy to be wanted", func() bool { return c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, ids) == nil })
 	wantReplica(t, c, 3, "s", acked)
 	untilMended(c, leader, 1)
 	wantReplica(t, c, leader, "s", acked)

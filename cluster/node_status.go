@@ -98,7 +98,7 @@ func (n *Node) Status(ctx context.Context) (ClusterStatus, error) {
 	for _, stream := range n.meta.Streams() {
 		for j := range stream.Journals {
 			s.Journals = append(s.Journals, n.journalStatus(stream, j, reports))
-			if why := n.waitsFor(stream, j); why != "" {
+			if why := n.moves.WaitsFor(stream, j); why != "" {
 				s.Waits = append(s.Waits, why)
 			}
 		}

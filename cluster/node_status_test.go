@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 	"github.com/daybook-data/daybook/internal/cable"
 )
 
@@ -108,9 +109,9 @@ func TestLoadIsSpreadOverNewNodes(t *testing.T) {
 	c.Add()
 	quiet(t, c)
 	c.Until("the load to be spread", func() bool {
-		p, err := c.Node(0).RebalanceStep(t.Context(), false)
+		p, err := c.Node(0).Moves().Rebalance(t.Context(), false)
 		must(t, err)
-		copies := slices.ContainsFunc(p.Begun, func(m cluster.JournalMove) bool {
+		copies := slices.ContainsFunc(p.Begun, func(m moves.Move) bool {
 			return slices.ContainsFunc(m.To, func(n int32) bool { return !slices.Contains(m.From, n) })
 		})
 		if copies && p.Moving > 4 { // copies that fell behind where they are count too, but begin nothing
@@ -130,8 +131,8 @@ func TestLoadIsSpreadOverNewNodes(t *testing.T) {
 	}
 	c.Stop(3)
 	c.Until("a node that is down to keep it from moving", func() bool {
-		_, err := c.Node(0).RebalanceStep(t.Context(), false)
-		return errors.Is(err, cluster.ErrMembersDown)
+		_, err := c.Node(0).Moves().Rebalance(t.Context(), false)
+		return errors.Is(err, moves.ErrMembersDown)
 	})
 }
 
@@ -144,7 +145,7 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 	acked := fill(c, "s", "a", 5)
 	for _, count := range []int{3, 1, 2} {
 		c.Until(fmt.Sprint(count, " replicas"), func() bool {
-			p, err := c.Node(0).ResizeStep(t.Context(), "s", count, false)
+			p, err := c.Node(0).Moves().Resize(t.Context(), "s", count, false)
 			must(t, err)
 			return p.Done
 		})
@@ -156,7 +157,7 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 		}
 		wantReplica(t, c, c.Leader("s", 0), "s", acked)
 	}
-	if _, err := c.Node(0).ResizeStep(t.Context(), "s", 4, false); !errors.Is(err, metadata.ErrInvalidReplication) {
+	if _, err := c.Node(0).Moves().Resize(t.Context(), "s", 4, false); !errors.Is(err, metadata.ErrInvalidReplication) {
 		t.Errorf("four replicas on three nodes: %v", err)
 	}
 }
@@ -165,19 +166,19 @@ func TestAStreamGetsMoreReplicasAndFewer(t *testing.T) {
 func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
 	t.Parallel()
 	c, _ := replicated(t, 3, "s")
-	if _, err := c.Node(0).RemoveStep(t.Context(), cluster.Removal{Node: 3}); !errors.Is(err, metadata.ErrMemberInUse) {
+	if _, err := c.Node(0).Moves().Remove(t.Context(), moves.Removal{Node: 3}); !errors.Is(err, metadata.ErrMemberInUse) {
 		t.Fatalf("with no other node: %v", err)
 	}
 	if s := status(t, c.Node(0)); s.Members[2].Leaving {
 		t.Error("after it was refused the node is to go all the same")
 	}
-	must(t, c.Node(0).RemoveMember(t.Context(), cluster.Removal{Node: 3, Undo: true}))
+	must(t, takeOut(t.Context(), c.Node(0), moves.Removal{Node: 3, Undo: true}))
 	if s := status(t, c.Node(0)); s.Members[2].Leaving {
 		t.Error("after it was undone the node still is to go")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	must(t, c.Node(0).RemoveMember(ctx, cluster.Removal{Node: 3, Fewer: true}))
+	must(t, takeOut(ctx, c.Node(0), moves.Removal{Node: 3, Fewer: true}))
 	c.Until("two replicas", func() bool {
 		s := status(t, c.Node(0))
 		return len(s.Members) == 2 && s.Journals[0].Wanted == 2 && s.Journals[0].InSync == 2 && !s.Journals[0].Moving
@@ -201,7 +202,7 @@ func TestRemovalNeedsMostCopiesOfAJournal(t *testing.T) {
 	c.Stop(place)
 	ask := c.Nodes()[0]
 	c.Until("the node to be down", func() bool { return !ask.Up(dead) })
-	if _, err := ask.RemoveStep(t.Context(), cluster.Removal{Node: dead}); !errors.Is(err, cluster.ErrMembersDown) || !strings.Contains(err.Error(), "pair") {
+	if _, err := ask.Moves().Remove(t.Context(), moves.Removal{Node: dead}); !errors.Is(err, moves.ErrMembersDown) || !strings.Contains(err.Error(), "pair") {
 		t.Fatalf("with half of a journal's copies dead: %v", err)
 	}
 	if slices.ContainsFunc(status(t, ask).Members, func(m cluster.MemberStatus) bool { return m.Leaving }) {
@@ -211,7 +212,7 @@ func TestRemovalNeedsMostCopiesOfAJournal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c.Until("the node to be up", func() bool { return ask.Up(dead) })
-	must(t, ask.RemoveMember(ctx, cluster.Removal{Node: dead}))
+	must(t, takeOut(ctx, ask, moves.Removal{Node: dead}))
 }
 
 // A node that was taken out while it ran says so, and is refused when it is started again.
@@ -225,7 +226,7 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 		ask := c.Node((controller + 2) % 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		must(t, ask.RemoveMember(ctx, cluster.Removal{Node: n.ID()}))
+		must(t, takeOut(ctx, ask, moves.Removal{Node: n.ID()}))
 		if err := ask.SyncMeta(ctx); err != nil {
 			t.Fatalf("the others do not go on without node %d: %v", n.ID(), err)
 		}
@@ -252,7 +253,7 @@ func TestANodeThatWasTakenOutWhileItWasDeadSaysSo(t *testing.T) {
 	dead := (c.Controller() + 1) % 4
 	id := c.Node(dead).ID()
 	c.Stop(dead)
-	must(t, c.Nodes()[0].RemoveMember(t.Context(), cluster.Removal{Node: id}))
+	must(t, takeOut(t.Context(), c.Nodes()[0], moves.Removal{Node: id}))
 	n := c.Begin(dead)
 	select {
 	case <-n.Removed():

@@ -15,7 +15,7 @@ func (n *Node) CreateStream(ctx context.Context, new metadata.NewStream) (*metad
 	if err != nil {
 		return nil, err
 	}
-	if err := n.place(s, new.Replication, new.Placement); err != nil {
+	if err := n.moves.Place(s, new.Replication, new.Placement); err != nil {
 		return nil, err
 	}
 	if new.ValidateOnly {

@@ -91,7 +91,7 @@ func TestAClusterGoesOnAfterItLostItsMajority(t *testing.T) {
 	c.Add()
 	c.Add()
 	c.Until("three replicas again", func() bool {
-		p, err := n.ResizeStep(t.Context(), "s", 3, false)
+		p, err := n.Moves().Resize(t.Context(), "s", 3, false)
 		must(t, err)
 		return p.Done
 	})
@@ -130,7 +130,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 		name := fmt.Sprint("s", i)
 		s, err := c.Node(0).CreateStream(t.Context(), metadata.NewStream{Name: name, Replication: 3})
 		must(t, err)
-		must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, replicas))
+		must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, replicas))
 		acked[name] = fill(c, name, "a", 5)
 	}
 	c.Until("all to lie where they should", func() bool {

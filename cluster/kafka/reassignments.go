@@ -62,7 +62,7 @@ func (s *Server) reassign(ctx context.Context, stream *metadata.Stream, p kmsg.A
 		return fmt.Errorf("%w: %d, there are %d", kerr.InvalidReplicationFactor, len(p.Replicas), len(part.Replicas()))
 	}
 	if !slices.Equal(p.Replicas, part.Replicas()) {
-		if err := s.node.SetReplicas(ctx, stream.ID, journal, p.Replicas); err != nil {
+		if err := s.node.Moves().SetReplicas(ctx, stream.ID, journal, p.Replicas); err != nil {
 			if errorCode(err) == kerr.RequestTimedOut.Code {
 				return err
 			}

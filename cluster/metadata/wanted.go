@@ -11,6 +11,17 @@ func (s *Stream) WantedOf(journal int32) int {
 	return len(s.ReplicasOf(journal))
 }
 
+// RoomFor is how many copies of a journal there should be now: as many as it is to have, as far as there are nodes.
+func (s *Stream) RoomFor(journal int32, members []Member) int {
+	nodes := 0
+	for _, m := range members {
+		if !m.Leaving {
+			nodes++
+		}
+	}
+	return max(min(s.WantedOf(journal), nodes), min(len(s.ReplicasOf(journal)), s.WantedOf(journal)))
+}
+
 // WantAll notes how many copies all journals of a new stream are to have, once they are placed.
 func (s *Stream) WantAll(copies int32) {
 	for j := range s.Journals {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 // printClusterStatus prints what one looks at at night: first what is wrong, then the nodes, then journals: those that are
@@ -165,7 +166,7 @@ func printClusterProblems(out io.Writer, s *cluster.ClusterStatus) (err error) {
 }
 
 // printMoves prints what a step has begun.
-func printMoves(out io.Writer, what string, moves []cluster.JournalMove) {
+func printMoves(out io.Writer, what string, moves []moves.Move) {
 	for _, m := range moves {
 		fmt.Fprintf(out, "%s %s/%d: %s -> %s\n", what, m.Stream, m.Journal, nodesText(m.From), nodesText(m.To))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 // The requests that `daybook cluster` makes of a running server, over the socket of its owner: /cluster/ and the name of
@@ -69,13 +70,15 @@ func (s *store) clusterHandlers() map[string]http.HandlerFunc {
 		}
 	}
 	return map[string]http.HandlerFunc{
-		"POST /cluster/status":    answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
-		"POST /cluster/move":      answering(upToDate(s, s.moveJournal)),
-		"POST /cluster/transfer":  answering(upToDate(s, s.transferJournal)),
-		"POST /cluster/remove":    answering(upToDate(s, s.removeNode)),
-		"POST /cluster/rebalance": answering(upToDate(s, func(ctx context.Context, q rebalanceQuestion) (any, error) { return s.node.RebalanceStep(ctx, q.Dry) })),
+		"POST /cluster/status":   answering(func(ctx context.Context, _ struct{}) (any, error) { return s.node.Status(ctx) }),
+		"POST /cluster/move":     answering(upToDate(s, s.moveJournal)),
+		"POST /cluster/transfer": answering(upToDate(s, s.transferJournal)),
+		"POST /cluster/remove":   answering(upToDate(s, s.removeNode)),
+		"POST /cluster/rebalance": answering(upToDate(s, func(ctx context.Context, q rebalanceQuestion) (any, error) {
+			return s.node.Moves().Rebalance(ctx, q.Dry)
+		})),
 		"POST /cluster/replicas": answering(upToDate(s, func(ctx context.Context, q replicasQuestion) (any, error) {
-			return s.node.ResizeStep(ctx, q.Stream, q.Count, q.Dry)
+			return s.node.Moves().Resize(ctx, q.Stream, q.Count, q.Dry)
 		})),
 	}
 }
@@ -162,7 +165,7 @@ func (s *store) moveJournal(ctx context.Context, q journalQuestion) (any, error)
 			return nil, err
 		}
 	}
-	return moveAnswer{stream.WantedOf(q.Journal)}, s.node.SetReplicas(ctx, stream.ID, q.Journal, q.Nodes)
+	return moveAnswer{stream.WantedOf(q.Journal)}, s.node.Moves().SetReplicas(ctx, stream.ID, q.Journal, q.Nodes)
 }
 
 // takesCopies says why a node can get no copies now.
@@ -175,7 +178,7 @@ func (s *store) takesCopies(id int32) error {
 		case m.Leaving:
 			return fmt.Errorf("%w: node %d is being taken out", metadata.ErrUnknownMember, id)
 		case !s.node.Up(id):
-			return fmt.Errorf("%w: nothing can be copied to node %d", cluster.ErrMembersDown, id)
+			return fmt.Errorf("%w: nothing can be copied to node %d", moves.ErrMembersDown, id)
 		}
 		return nil
 	}
@@ -200,7 +203,7 @@ func (s *store) removeNode(ctx context.Context, r Removal) (any, error) {
 	if err := s.known(r.Node); err != nil {
 		return nil, err
 	}
-	return s.node.RemoveStep(ctx, r)
+	return s.node.Moves().Remove(ctx, r)
 }
 
 // transferJournal makes a replica the one that leads, and should lead from now on.
@@ -213,7 +216,7 @@ func (s *store) transferJournal(ctx context.Context, q journalQuestion) (any, er
 		return nil, err
 	}
 	if !s.node.Up(q.Node) {
-		return nil, fmt.Errorf("%w: node %d can't lead", cluster.ErrMembersDown, q.Node)
+		return nil, fmt.Errorf("%w: node %d can't lead", moves.ErrMembersDown, q.Node)
 	}
 	later, err := s.node.Prefer(ctx, stream.ID, q.Journal, q.Node)
 	var a transferAnswer

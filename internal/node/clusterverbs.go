@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 // ClusterVerbs are those of `daybook cluster`.
@@ -163,7 +164,7 @@ func (v *ClusterVerbs) journal(of string) (client *clusterClient, q journalQuest
 func (q journalQuestion) name() string { return fmt.Sprintf("%s/%d", q.Stream, max(q.Journal, 0)) }
 
 // Removal says how a node is taken out.
-type Removal = cluster.Removal
+type Removal = moves.Removal
 
 // Remove empties a node and takes it out, or ends that.
 func (v *ClusterVerbs) Remove(ctx context.Context, r Removal) error {
@@ -172,7 +173,7 @@ func (v *ClusterVerbs) Remove(ctx context.Context, r Removal) error {
 		return err
 	}
 	if r.Undo {
-		var p cluster.MoveProgress
+		var p moves.Progress
 		return v.done(client.ask(ctx, "remove", r, &p), "node %d stays", r.Node)
 	}
 	err = v.steps(ctx, client, "remove", r, false)
@@ -236,7 +237,7 @@ func streamNames(s *cluster.ClusterStatus) (names []string) {
 // steps takes steps until nothing is left, and says what each has begun; of a dry run, what there is to do.
 func (v *ClusterVerbs) steps(ctx context.Context, client *clusterClient, verb string, question any, dry bool) error {
 	for last := ""; ; {
-		var p cluster.MoveProgress
+		var p moves.Progress
 		if err := client.ask(ctx, verb, question, &p); err != nil {
 			return err
 		}
@@ -266,7 +267,7 @@ func (v *ClusterVerbs) steps(ctx context.Context, client *clusterClient, verb st
 	}
 }
 
-func (v *ClusterVerbs) planned(p cluster.MoveProgress) error {
+func (v *ClusterVerbs) planned(p moves.Progress) error {
 	if v.JSON {
 		return v.printJSON(p)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package moves
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 // usualReplicas is how many nodes have a journal if nobody says.
 const usualReplicas = 3
 
-// place decides which nodes get the journals of a new stream.
-func (n *Node) place(s *metadata.Stream, replicas int32, as [][]int32) error {
+// Place decides which nodes get the journals of a new stream.
+func (m *Mover) Place(s *metadata.Stream, replicas int32, as [][]int32) error {
 	if len(as) > 0 {
-		return n.placeAs(s, as)
+		return m.placeAs(s, as)
 	}
-	if n.trans == nil {
+	if m.o.Alone {
 		if replicas > 1 || replicas < 0 {
 			return fmt.Errorf("%w: %d, and there is one node", metadata.ErrInvalidReplication, replicas)
 		}
 		return nil
 	}
-	nodes := n.candidates()
+	nodes := m.candidates()
 	for i := range nodes { // streams are made while a node is down, too: it gets its replicas when it comes back
 		nodes[i].Closed, nodes[i].Down = false, nodes[i].Closed
 	}
@@ -45,7 +45,7 @@ func (n *Node) place(s *metadata.Stream, replicas int32, as [][]int32) error {
 }
 
 // placeAs puts a new stream where somebody says.
-func (n *Node) placeAs(s *metadata.Stream, as [][]int32) error {
+func (m *Mover) placeAs(s *metadata.Stream, as [][]int32) error {
 	if int(s.Journals) != len(as) {
 		return fmt.Errorf("%w: nodes are given for %d journals, the stream has %d", metadata.ErrInvalidReplication, len(as), s.Journals)
 	}
@@ -55,7 +55,7 @@ func (n *Node) placeAs(s *metadata.Stream, as [][]int32) error {
 			if slices.Contains(ids[:i], id) {
 				return fmt.Errorf("%w: journal %d is to lie on node %d twice", metadata.ErrInvalidReplication, j, id)
 			}
-			if !slices.ContainsFunc(n.Members(), func(m metadata.Member) bool { return m.ID == id && !m.Leaving }) {
+			if !m.takes(id) {
 				return fmt.Errorf("%w %d", metadata.ErrUnknownMember, id)
 			}
 			own = append(own, metadata.Replica{Node: id})
@@ -63,11 +63,20 @@ func (n *Node) placeAs(s *metadata.Stream, as [][]int32) error {
 		if len(own) == 0 {
 			return fmt.Errorf("%w: journal %d is to lie on no node", metadata.ErrInvalidReplication, j)
 		}
-		if n.trans != nil { // a node alone has everything
+		if !m.o.Alone { // a node alone has everything
 			s.Placement = append(s.Placement, own)
 		}
 	}
 	return nil
+}
+
+// takes says whether a node can get journals.
+func (m *Mover) takes(id int32) bool {
+	if m.o.Alone {
+		return id == m.o.Self
+	}
+	node, ok := m.o.Meta.Member(id)
+	return ok && !node.Leaving
 }
 
 // open counts the nodes that can get replicas now.
@@ -81,15 +90,15 @@ func open(nodes []placement.Node) (n int) {
 }
 
 // candidates are the nodes that can get replicas, with what they have. Those that are down are closed.
-func (n *Node) candidates() (nodes []placement.Node) {
+func (m *Mover) candidates() (nodes []placement.Node) {
 	at := map[int32]int{}
-	for _, m := range n.meta.Members() {
-		if !m.Leaving {
-			at[m.ID] = len(nodes)
-			nodes = append(nodes, placement.Node{ID: m.ID, Rack: m.Rack, Closed: !n.Up(m.ID)})
+	for _, node := range m.o.Meta.Members() {
+		if !node.Leaving {
+			at[node.ID] = len(nodes)
+			nodes = append(nodes, placement.Node{ID: node.ID, Rack: node.Rack, Closed: !m.o.Up(node.ID)})
 		}
 	}
-	for _, s := range n.meta.Streams() {
+	for _, s := range m.o.Meta.Streams() {
 		for j := range s.Journals {
 			for i, r := range s.ReplicasOf(j) {
 				if k, ok := at[r.Node]; ok {

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 // Streams that are deleted between the plan of what is to move and the moves are no reason to end.
@@ -38,7 +38,7 @@ func TestANodeIsTakenOutWhileStreamsComeAndGo(t *testing.T) {
 			}
 		})
 	}
-	if err := ask.RemoveMember(t.Context(), cluster.Removal{Node: id}); err != nil {
+	if err := takeOut(t.Context(), ask, moves.Removal{Node: id}); err != nil {
 		t.Errorf("taking node %d out: %v", id, err)
 	}
 	close(stop)

@@ -32,11 +32,11 @@ func TestAMoveThatWaitsSaysForWhom(t *testing.T) {
 		c.Stop(c.Place(id))
 	}
 	c.Until("both copies to be down", func() bool { return !ask.Up(has[0]) && !ask.Up(has[1]) })
-	must(t, ask.SetReplicas(t.Context(), s.ID, 0, free[1:3]))
+	must(t, ask.Moves().SetReplicas(t.Context(), s.ID, 0, free[1:3]))
 	for what, waits := range map[string]func() []string{
 		"status": func() []string { return status(t, ask).Waits },
 		"rebalance, dry": func() []string {
-			p, err := ask.ResizeStep(t.Context(), "s", 3, true)
+			p, err := ask.Moves().Resize(t.Context(), "s", 3, true)
 			must(t, err)
 			return p.Waits
 		},

@@ -1,4 +1,4 @@
-package cluster
+package moves
 
 import (
 	"fmt"
@@ -7,24 +7,21 @@ import (
 	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
-// waitsFor says why a journal that is on its way to other nodes gets no further: nobody leads it and nodes that have its copies are
+// WaitsFor says why a journal that is on its way to other nodes gets no further: nobody leads it and nodes that have its copies are
 // down, so that there may not be most of them. Empty: it gets on.
-func (n *Node) waitsFor(s *metadata.Stream, journal int32) string {
+func (m *Mover) WaitsFor(s *metadata.Stream, journal int32) string {
 	leaving := s.LeavingOf(journal)
 	if len(leaving) == 0 {
 		return ""
 	}
-	p, err := n.journals.partition(s, journal) // the first partition of a journal has its number
-	if err != nil {
-		return ""
-	}
-	if leader, _ := p.Leader(); leader >= 0 && n.Up(leader) {
+	lead, err := m.o.Lead(metadata.StreamJournal{Stream: s.ID, Journal: journal})
+	if err != nil || lead.Node >= 0 && m.o.Up(lead.Node) {
 		return ""
 	}
 	on := metadata.NodesOf(append(slices.Clone(s.ReplicasOf(journal)), leaving...))
 	slices.Sort(on)
 	on = slices.Compact(on)
-	down := slices.DeleteFunc(slices.Clone(on), n.Up)
+	down := slices.DeleteFunc(slices.Clone(on), m.o.Up)
 	if len(down) == 0 {
 		return "" // it elects a leader
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/moves"
 )
 
 // A stream of which nobody says how many copies it is to have gets the usual number as nodes join, and one that was asked to
@@ -55,7 +56,7 @@ func TestAStreamGetsItsCopiesBack(t *testing.T) {
 	})
 	acked := fill(c, "s", "a", 10)
 	id := c.Node(2).ID()
-	must(t, c.Node(0).RemoveMember(t.Context(), cluster.Removal{Node: id, Fewer: true}))
+	must(t, takeOut(t.Context(), c.Node(0), moves.Removal{Node: id, Fewer: true}))
 	c.Stop(2)
 	c.Until("two copies in sync of the three that are asked for", func() bool {
 		got, err := c.Node(0).Status(t.Context())
@@ -86,13 +87,13 @@ func TestAStreamGetsItsCopiesBack(t *testing.T) {
 		}
 	}
 	for {
-		p, err := c.Node(0).ResizeStep(t.Context(), "s", 2, false)
+		p, err := c.Node(0).Moves().Resize(t.Context(), "s", 2, false)
 		must(t, err)
 		if p.Done {
 			break
 		}
 	}
 	c.Until("two copies", inSync(2))
-	must(t, c.Node(0).SetReplicas(t.Context(), s.ID, 0, []int32{1, 2}))
+	must(t, c.Node(0).Moves().SetReplicas(t.Context(), s.ID, 0, []int32{1, 2}))
 	c.Until("two copies where they were asked for", inSync(2))
 }
