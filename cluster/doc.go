@@ -20,8 +20,8 @@
 //     nodes their copies (node_replicas.go), and the leader of the metadata the cluster (node_controller.go).
 //   - Who leads: node_leads.go and node_tell.go (what nodes tell each other), node_first.go and node_preferred.go (the first of a
 //     journal's nodes leads it), node_admin.go (by hand).
-//   - Looking after the disk: node_housekeeping.go (retention, deleted streams), node_disk.go and node_watch.go (full, slow),
-//     node_scrub.go, node_mend.go and node_copies.go (damage), node_dirs.go.
-//   - Saying how it is: node_status.go gathers every node's node_report.go; node_ready.go, node_figures.go.
+//   - Looking after the disk: node_housekeeping.go (retention, deleted streams); package disk watches it, node_relieve.go makes
+//     room; node_scrub.go, node_mend.go and node_copies.go (damage), node_dirs.go.
+//   - Saying how it is: node_status.go gathers every node's node_report.go; node_health.go, node_ready.go, node_figures.go.
 //   - Observers: package observer pulls copies, and serves those who pull; observe.go opens a node as one.
 package cluster

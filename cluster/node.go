@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster/datadir"
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/moves"
 	"github.com/daybook-data/daybook/cluster/observer"
@@ -37,7 +38,7 @@ type Options struct {
 	// if 0.
 	SegmentBytes int64
 	// Disk says how the disk is watched.
-	Disk DiskOptions
+	Disk disk.Options
 	// Scrub says how the node looks after the bytes on its disk.
 	Scrub ScrubOptions
 	// RetainEvery is how often old segments are looked for; 30 s if 0.
@@ -83,7 +84,7 @@ type Node struct {
 	producerIDs producerIDs
 	cache       *storage.Cache
 	strays      []string // folders on disk of streams that the metadata does not know
-	disk        *disk
+	disk        *disk.Disk
 	answering   chan struct{} // closed when calls of other nodes may be answered: all above is set
 
 	ctx    context.Context // ends with Close
@@ -134,8 +135,8 @@ func Open(opts Options) (*Node, error) {
 	}
 	n.leads.changed = make(chan struct{}, 1)
 	n.coordinating.changed = make(chan struct{})
-	n.disk = newDisk(opts.Disk, opts.Dir, opts.FS)
-	n.opts.FS = n.disk.watch
+	n.disk = disk.New(opts.Disk, opts.Dir, opts.FS, n.logger)
+	n.opts.FS = n.disk.FS()
 	n.dir = datadir.Dir{FS: n.opts.FS, Path: opts.Dir}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.open(); err != nil {
@@ -188,7 +189,7 @@ func (n *Node) open() error {
 	if n.Observes() {
 		n.proposer.may = observerMay
 	}
-	if err := n.disk.measure(); err != nil {
+	if err := n.disk.Measure(); err != nil {
 		return err
 	}
 	close(n.answering)
@@ -234,8 +235,7 @@ func (n *Node) runNetwork() {
 func (n *Node) runHouse() {
 	n.wg.Go(n.keepHouse)
 	n.wg.Go(n.scrub)
-	n.wg.Go(func() { n.watchDisk(n.lookAtSpace) })
-	n.wg.Go(func() { n.watchDisk(n.lookAtStalls) }) // apart, as the other may have to wait for a disk that does not answer
+	n.wg.Go(func() { n.disk.Run(n.ctx, n.wake, n.stepAside) })
 }
 
 // newClusterID returns an id in the form that Kafka's tools expect: 16 random

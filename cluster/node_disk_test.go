@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage"
@@ -39,13 +40,13 @@ func (l *told) count(text string) int {
 // limited opens a node on a disk with bounds, which is looked at all the time.
 func limited(t *testing.T, change func(*cluster.Options)) (*cluster.Node, *vfs.Faulty, *told) {
 	t.Helper()
-	disk, log := vfs.NewFaulty(vfs.OS{}), &told{}
+	faulty, log := vfs.NewFaulty(vfs.OS{}), &told{}
 	n := openNode(t, t.TempDir(), func(o *cluster.Options) {
-		o.FS, o.Logger, o.SegmentBytes = disk, slog.New(slog.NewTextHandler(log, nil)), 64<<10
-		o.Disk = cluster.DiskOptions{ReserveBytes: 1 << 20, CheckEvery: time.Millisecond, StallAfter: 50 * time.Millisecond}
+		o.FS, o.Logger, o.SegmentBytes = faulty, slog.New(slog.NewTextHandler(log, nil)), 64<<10
+		o.Disk = disk.Options{ReserveBytes: 1 << 20, CheckEvery: time.Millisecond, StallAfter: 50 * time.Millisecond}
 		change(o)
 	})
-	return n, disk, log
+	return n, faulty, log
 }
 
 func TestAppendsAreRefusedBeforeTheDiskIsFull(t *testing.T) {

@@ -44,8 +44,8 @@ func (n *Node) keepHouse() {
 
 // nextRound is when to look around again: soon while the disk is nearly full.
 func (n *Node) nextRound() time.Duration {
-	if n.disk.now().Refusing {
-		return min(n.opts.RetainEvery, 5*n.disk.o.CheckEvery)
+	if n.disk.Status().Refusing {
+		return min(n.opts.RetainEvery, 5*n.disk.Options().CheckEvery)
 	}
 	return n.opts.RetainEvery
 }

@@ -103,7 +103,7 @@ func (n *Node) openJournalBy(h *journalHandle, open func(raftgroup.Options) (*ra
 		Dir: dir, ID: n.name(),
 		Journal: storage.Options{
 			Mode:         mode,
-			Admit:        n.disk.admit,
+			Admit:        n.disk.Admit,
 			SegmentBytes: n.opts.SegmentBytes,
 			Cache:        n.cache,
 			FS:           n.opts.FS,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/storage"
@@ -16,9 +17,9 @@ import (
 
 // NodeReport is what a node says of itself.
 type NodeReport struct {
-	Version string     `json:"version,omitempty"`
-	Started time.Time  `json:"started"`
-	Disk    DiskStatus `json:"disk"`
+	Version string      `json:"version,omitempty"`
+	Started time.Time   `json:"started"`
+	Disk    disk.Status `json:"disk"`
 	// Problem is why data does not move there; empty while it does.
 	Problem string `json:"problem,omitempty"`
 	// Journals are the copies that the node has open, in the order of streams.

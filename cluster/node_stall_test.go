@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/internal/vfs"
 	"github.com/daybook-data/daybook/storage/storagetest"
 )
@@ -18,7 +19,7 @@ func TestAStalledLeaderStepsAside(t *testing.T) {
 	place := 0
 	c, s := replicated(t, 3, "s", func(o *cluster.Options) {
 		disks[place] = vfs.NewFaulty(vfs.OS{})
-		o.FS, o.Disk = disks[place], cluster.DiskOptions{CheckEvery: 10 * time.Millisecond, StallAfter: 200 * time.Millisecond}
+		o.FS, o.Disk = disks[place], disk.Options{CheckEvery: 10 * time.Millisecond, StallAfter: 200 * time.Millisecond}
 		place++
 	})
 	acked := fill(c, "s", "a", 5)

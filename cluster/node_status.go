@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/observer"
 	"github.com/hashicorp/raft"
@@ -62,13 +63,13 @@ type MemberStatus struct {
 	metadata.Member
 	Up bool `json:"up"`
 	// Since is when it was started, or, while it is down, when it was heard of last; zero if never.
-	Since   time.Time   `json:"since,omitzero"`
-	Version string      `json:"version,omitempty"`
-	Voter   bool        `json:"voter"`
-	Leads   int         `json:"leads"`
-	Copies  int         `json:"copies"`
-	Disk    *DiskStatus `json:"disk,omitempty"`
-	Problem string      `json:"problem,omitempty"`
+	Since   time.Time    `json:"since,omitzero"`
+	Version string       `json:"version,omitempty"`
+	Voter   bool         `json:"voter"`
+	Leads   int          `json:"leads"`
+	Copies  int          `json:"copies"`
+	Disk    *disk.Status `json:"disk,omitempty"`
+	Problem string       `json:"problem,omitempty"`
 }
 
 // Status returns the state of the cluster: the metadata's, and what every node that is up says of its copies. It answers

@@ -108,7 +108,7 @@ func (n *Node) runObserver() error {
 	n.observer, err = observer.New(observer.Options{
 		Upstreams: o.Upstreams, Listener: o.Listener, TLS: o.TLS, Dial: o.Dial, Timeout: o.Timeout,
 		Name: n.name(), Dir: n.opts.Dir, Logger: n.logger, File: n.file, Meta: n.meta, Propose: n.proposer.propose,
-		Copies: &n.journals, Admit: n.disk.admit, Figures: &n.figures, Source: n.source, Known: known, Changed: n.wake,
+		Copies: &n.journals, Admit: n.disk.Admit, Figures: &n.figures, Source: n.source, Known: known, Changed: n.wake,
 	})
 	if err != nil {
 		return err

@@ -6,16 +6,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/pipeline"
 )
 
 // diskOptions are those of a node; nil is the defaults.
-func diskOptions(c *pipeline.DiskConfig) (o cluster.DiskOptions, err error) {
+func diskOptions(c *pipeline.DiskConfig) (o disk.Options, err error) {
 	if c == nil {
 		return o, nil
 	}
-	o = cluster.DiskOptions{DeleteEarly: c.DeleteEarly, StallAfter: c.Stall, CacheBytes: c.Cache}
+	o = disk.Options{DeleteEarly: c.DeleteEarly, StallAfter: c.Stall, CacheBytes: c.Cache}
 	if c.Stall < 0 {
 		return o, fmt.Errorf("%w: --disk-stall %s: must be above zero", ErrConfig, c.Stall)
 	}

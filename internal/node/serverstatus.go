@@ -1,17 +1,17 @@
 package node
 
 import (
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/disk"
 	"github.com/daybook-data/daybook/cluster/observer"
 )
 
 // serverStatus is what /status of a server shows.
 type serverStatus struct {
-	Dir       string             `json:"dir"`
-	ClusterID string             `json:"cluster_id"`
-	Strays    []string           `json:"strays,omitempty"` // folders that the metadata does not know
-	Disk      cluster.DiskStatus `json:"disk"`
-	Problem   string             `json:"problem,omitempty"` // why data does not move
+	Dir       string      `json:"dir"`
+	ClusterID string      `json:"cluster_id"`
+	Strays    []string    `json:"strays,omitempty"` // folders that the metadata does not know
+	Disk      disk.Status `json:"disk"`
+	Problem   string      `json:"problem,omitempty"` // why data does not move
 	// Observer is how far an observer's copies are; nil where there are none.
 	Observer *observer.Status `json:"observer,omitempty"`
 }
