@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,9 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 	}
 	for _, i := range []int{3, 4} {
 		must(t, recovery.Apply(vfs.OS{}, c.Dir(i), p, silent))
+	}
+	wantRecovered(t, c, p, reports)
+	for _, i := range []int{3, 4} {
 		c.Begin(i)
 	}
 	for _, i := range []int{3, 4} {
@@ -180,6 +184,24 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 	wantReplica(t, c, 4, "s3", acked["s3"])
 	if all := status(t, c.Node(3)); all.Counts.Leaderless != 1 || all.Counts.Nodes != 2 {
 		t.Errorf("the status counts %+v", all.Counts)
+	}
+}
+
+// wantRecovered asks nodes 4 and 5, which were just recovered as p says, and which it says has been done.
+func wantRecovered(t *testing.T, c *clustertest.Cluster, p *recovery.Plan, before []*recovery.Report) {
+	t.Helper()
+	for _, i := range []int{3, 4} {
+		r, err := recovery.Inspect(vfs.OS{}, c.Dir(i))
+		if p.Metadata == int32(i+1) {
+			must(t, err)
+			if _, err = recovery.MakePlan([]*recovery.Report{before[0], before[1], r}); err == nil || !strings.Contains(err.Error(), "start their servers") {
+				t.Errorf("planned with reports of before and after a recovery, which says: %v", err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "has been recovered already") || !strings.Contains(err.Error(), "start their servers") {
+			t.Errorf("asked once more after it was recovered, node %d says: %v", i+1, err)
+		}
 	}
 }
 

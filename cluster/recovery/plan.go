@@ -87,9 +87,11 @@ func checkReports(reports []*Report) error {
 	first := reports[0]
 	for i, r := range reports {
 		switch {
-		case r.Cluster != first.Cluster || r.Generation != first.Generation:
-			return fmt.Errorf("node %d is of cluster %s, generation %d, node %d of %s, generation %d: they do not belong together",
-				r.Node, r.Cluster, r.Generation, first.Node, first.Cluster, first.Generation)
+		case r.Cluster != first.Cluster:
+			return fmt.Errorf("node %d is of cluster %s, node %d of cluster %s: they do not belong together", r.Node, r.Cluster, first.Node, first.Cluster)
+		case r.Generation != first.Generation:
+			return fmt.Errorf("node %d was recovered to generation %d, node %d to generation %d: carry the same recovery out on all survivors and start their servers, or, "+
+				"if the majority was lost once more since, make all reports anew", first.Node, first.Generation, r.Node, r.Generation)
 		case i > 0 && r.Node == reports[i-1].Node:
 			return fmt.Errorf("node %d is there twice", r.Node)
 		}

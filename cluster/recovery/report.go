@@ -115,6 +115,10 @@ func Inspect(fsys vfs.FS, dir string) (r *Report, err error) {
 	me := f.Get()
 	r = &Report{Cluster: me.Cluster, Generation: me.Generation, Node: me.Node}
 	meta, err := r.readMeta(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) && me.Generation > 0 {
+		err = fmt.Errorf("node %d has been recovered already, as generation %d, and gets the metadata from another survivor: start their servers and that of %s (%w)",
+			me.Node, me.Generation, dir, err)
+	}
 	if err != nil {
 		return nil, err
 	}
