@@ -5,12 +5,14 @@
 // is a metadata.State. A standalone node's groups have one member, without timers to wait for; there is no second code path. A
 // node with [Observe] is in no group: it pulls copies.
 //
-// The package knows storage and raft, and nothing of pipelines.
+// The package knows storage and raft, and nothing of pipelines. What of a node can do with little of the rest is in packages
+// below it, which do not know a Node: moves, disk, observer, datadir, recovery.
 //
 // # What is where
 //
 //   - Records: [Partition] is what clients use (partition_*.go). Behind it is the table of journals (journals.go,
-//     live_stream.go, journal_handle.go), which opens one at its first use; lookup.go answers questions by key, node_fresh.go makes strong reads away from the leader.
+//     live_stream.go, journal_handle.go), which opens one at its first use; lookup.go answers questions by key, node_fresh.go
+//     makes strong reads away from the leader.
 //   - The metadata: proposer puts commands into its log (propose.go), node_forward.go carries them to whoever leads it,
 //     node_coordinator.go says whether that is this node, node_meta.go opens it, also where it was damaged. What commands are
 //     for: node_streams.go, node_offsets.go, node_transactions.go, node_markers.go, node_access.go, producer_ids.go.

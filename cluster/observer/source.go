@@ -30,7 +30,7 @@ type SourceOptions struct {
 	Copies Copies
 	// File is the node's, which says of what generation its cluster is.
 	File *datadir.File
-	// Self is the node's id. It is asked for whom there is a leader.
+	// Self is the node's id, by which it knows what it leads itself.
 	Self   int32
 	Logger *slog.Logger
 	// Ready is closed when all streams are known that there are: nobody is served before.
