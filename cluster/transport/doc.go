@@ -12,7 +12,8 @@
 //     outbox.go (what waits to be written), moved.go, doubles.go and generation.go (who is refused or found elsewhere).
 //   - Groups: group.go is raft's Transport; send.go, pipeline.go, snapshot.go, heartbeat.go and elections.go send its requests,
 //     inbound.go, settled.go, candidate.go and clock.go take them in; commits.go tells followers what is committed, rest.go ends pipelines.
-//   - Beside raft: call.go (questions between nodes), stranger.go (of a node that has not joined yet), observe.go, failover.go.
+//   - Beside raft: call.go (questions between nodes), stranger.go (of a node that has not joined yet), observe.go, failover.go and
+//     silence.go.
 //
 // # On the wire
 //
@@ -52,9 +53,11 @@
 // # Dead nodes
 //
 // When a peer's connections have ended and it refuses new ones, its process is gone. When nothing has come from it for
-// Options.Silence, its machine or the network is. Then the groups that it led get raft's message to stand for election
-// now, at once where this node is the first of the group's living voters by id, later where it is not. That is always
-// safe, and takes a tenth of a second instead of the seconds of raft's timers.
+// Options.Silence, on whatever connection, its machine or the network is; unless this process was late itself, which looks again
+// then. The groups that it led get raft's message to stand for election now, at once where this node is the first of the
+// group's living voters by id, later where it is not. That is always safe, and takes a tenth of a second instead of the seconds
+// of raft's timers. A member whose timer was faster, and whom the others refused as they did not know of the death yet, is a
+// candidate that does not hear the message: it is made a follower first.
 //
 // # Bounds
 //

@@ -183,6 +183,53 @@ func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 	})
 }
 
+// A machine is silent from its last byte on, whichever connection that came on, and however long a new connection to it takes: a
+// frozen process accepts one and does not say a word.
+func TestANewConnectionToASilentMachineDoesNotPutOffItsDeath(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asks, asked := &gateState{shut: map[string]bool{}}, &gateState{shut: map[string]bool{}}
+		shut := func(g *gateState) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.shut["all"] = true
+		}
+		n := newPipes()
+		through := func(g *gateState) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.wrap = func(c net.Conn) net.Conn { return &gate{Conn: c, state: g} }
+		}
+		a, b := n.node(t, "a", transport.Options{}), n.node(t, "b", transport.Options{})
+		defer a.Close()
+		defer b.Close()
+		g, err := a.Group(group)
+		must(t, err)
+		leader, err := b.Group(group)
+		must(t, err)
+		g.Bind(nil, "a", membersOf("a", "b"))
+		through(asked)
+		b.SetPeer("a", "a")
+		synctest.Wait()
+		through(asks) // and whatever comes later
+		a.SetPeer("b", "b")
+		synctest.Wait()
+		done := make(chan error, 1)
+		go func() {
+			done <- leader.AppendEntries("a", "a", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{})
+		}()
+		rpc := <-g.Consumer()
+		rpc.Respond(yes(rpc))
+		must(t, <-done)
+		shut(asks) // no answer comes any more
+		time.Sleep(600 * time.Millisecond)
+		shut(asked) // nor anything else
+		if took := stood(t, g, time.Now()); took < 1700*time.Millisecond || took > 2*time.Second {
+			t.Errorf("the member was told to stand after %v, want 2 s after the last byte, which is up to 250 ms old", took)
+		}
+	})
+}
+
 // Heartbeats of a window go as one frame, and each gets its own answer.
 func TestHeartbeatsOfAWindowShareAFrame(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,8 @@ type Options struct {
 	// pause between heartbeats, of which raft's own, a tenth to a fifth of the timeout, begins with the answer. A window longer
 	// than the difference has the heartbeats of all groups to a peer fall into step.
 	Window time.Duration
-	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never.
+	// Silence is after how long without a byte from a peer it is taken for dead: 2 s by default. A negative one is never. Living peers
+	// say something every eighth of it.
 	Silence time.Duration
 	// Stagger is how much later than the one before it each further member stands when a leader died: 300 ms by default.
 	Stagger time.Duration

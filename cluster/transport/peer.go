@@ -145,12 +145,12 @@ func (p *peer) dialAt(address string) (*session, error) {
 func (p *peer) up(s *session) {
 	p.mu.Lock()
 	p.session, p.err, p.dead = s, nil, false
+	p.heard.Store(p.t.now()) // before anybody sees that it lives
 	p.told, p.doubled = "", time.Time{}
 	p.sessions++
 	close(p.arrived)
 	first := p.sessions == 1
 	p.mu.Unlock()
-	p.heard.Store(p.t.now())
 	if !first {
 		p.t.o.Logger.Info("a node can be reached again", "node", p.id)
 	}
@@ -188,16 +188,12 @@ func (p *peer) down(err error) {
 	}
 }
 
-// suspect decides after a failed try whether the peer is dead: it has no process that listens, or nothing has come from
-// it for too long.
+// suspect decides after a failed try whether the peer is dead: it has no process that listens.
 func (p *peer) suspect(err error) {
-	heard := p.heard.Load()
-	if heard == 0 || p.ctx.Err() != nil {
+	if p.heard.Load() == 0 || p.ctx.Err() != nil {
 		return // it never was there, or is not to be
 	}
-	refused := errors.Is(err, syscall.ECONNREFUSED) && !p.t.serves(p.id)
-	silent := p.t.o.Silence >= 0 && p.t.passed(heard) > p.t.o.Silence
-	if !refused && !silent {
+	if !errors.Is(err, syscall.ECONNREFUSED) || p.t.serves(p.id) {
 		return
 	}
 	p.mu.Lock()

@@ -93,6 +93,9 @@ func (t *Transport) SetPeer(id, address string) {
 	p = newPeer(t, id, address)
 	t.peers[id] = p
 	t.running.Go(p.run)
+	if t.o.Silence >= 0 {
+		t.running.Go(p.listen)
+	}
 	t.mu.Unlock()
 }
 
