@@ -61,7 +61,8 @@ func course(msg string) bool {
 		"peer has newer term, stopping replication", "not part of stable configuration, aborting election",
 		"failed to contact", "failed to contact quorum of nodes, stepping down", "new leader elected, stepping down",
 		"heartbeat timeout reached, starting election", "Election timeout reached, restarting election",
-		"rejecting pre-vote request since we have a leader", "rejecting vote request since we have a leader":
+		"rejecting pre-vote request since we have a leader", "rejecting vote request since we have a leader",
+		"rejecting vote request since our last term is greater":
 		return true
 	}
 	return false

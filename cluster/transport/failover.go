@@ -27,15 +27,19 @@ func (t *Transport) failover(node string) {
 	t.running.Go(func() {
 		for start := t.now(); len(orphans) > 0; {
 			orphans = standFirst(orphans, start)
-			before, at := len(orphans), t.now()
+			at, coming := t.now(), false
 			select {
 			case <-t.ctx.Done():
 				return
 			case <-time.After(t.o.Stagger):
 			}
-			orphans = slices.DeleteFunc(orphans, func(o orphan) bool { return !o.ledBy(node) }) // its vote is given, or more
-			// Where many stand at once, or the machine is busy, votes take their time: as long as some come, others will.
-			coming := len(orphans) < before && t.passed(start) < t.o.Timeout
+			orphans = slices.DeleteFunc(orphans, func(o orphan) bool {
+				// Where many stand at once, or the machine is busy, votes take their time: as long as some are asked for by who was
+				// told to stand, others will be. What raft's own timers do meanwhile says nothing of those.
+				coming = coming || o.told.Load() >= at
+				return !o.ledBy(node) // its vote is given, or more
+			})
+			coming = coming && t.passed(start) < t.o.Timeout
 			for i := range orphans {
 				if o := &orphans[i]; !coming && o.voted.Load() < at {
 					o.rank = max(0, o.rank-1)

@@ -39,6 +39,7 @@ type Group struct {
 	elector   atomic.Pointer[Elector]
 	committed atomic.Pointer[Committed]
 	voted     atomic.Int64           // the moment when a vote was last asked for
+	told      atomic.Int64           // the moment when one was last asked for by who was told to stand
 	refused   atomic.Int64           // the moment when one was last refused
 	since     atomic.Int64           // the moment since when raft has been with the request it is at; 0: it waits for one
 	term      atomic.Uint64          // the highest that raft has answered with

@@ -64,8 +64,11 @@ func (g *Group) deliver(in *inbound) status {
 	case in.stream != nil && in.given != g.given:
 		return statusBusy // the log may have become longer than it was
 	}
-	if _, ok := in.command.(*raft.RequestVoteRequest); ok {
+	if r, ok := in.command.(*raft.RequestVoteRequest); ok && in.from != nil {
 		g.voted.Store(g.t.now())
+		if r.LeadershipTransfer {
+			g.told.Store(g.t.now())
+		}
 	}
 	g.held += in.held
 	g.given++
@@ -177,7 +180,7 @@ func (g *Group) answer(from *served, resp raft.RPCResponse) answer {
 	case *raft.RequestVoteResponse:
 		a.term, success = r.Term, r.Granted
 		append = r.Granted // it may lead soon, and die before it has sent anything
-		if !r.Granted {
+		if !r.Granted && from != nil {
 			g.refused.Store(g.t.now())
 		}
 	case *raft.RequestPreVoteResponse:
@@ -260,8 +263,26 @@ func (g *Group) stand() {
 	if !g.mayStand() {
 		return
 	}
+	g.wake()
 	in := &inbound{command: &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}}
 	if g.deliver(in) == statusOK {
 		g.t.stats.injected.Add(1)
 	}
+}
+
+// wake makes a candidate a follower. Raft 1.8.0 does not hear the order to stand while it is a candidate: one whose timer fired
+// before the others knew of the leader's death was refused, and would wait for up to two election timeouts. What ends its
+// candidacy is a request for a vote in a later term, its own, that it has to refuse as its log ends with something.
+func (g *Group) wake() {
+	e, b := g.elector.Load(), g.bound.Load()
+	if e == nil || e.Candidate == nil || b == nil {
+		return
+	}
+	term, ok := e.Candidate()
+	if !ok {
+		return
+	}
+	head := headerOf(g.t.o.Node)
+	head.ID = []byte(b.self)
+	_ = g.deliver(&inbound{command: &raft.RequestVoteRequest{RPCHeader: head, Term: term + 1, LeadershipTransfer: true}}) // then it waits for its timer
 }
