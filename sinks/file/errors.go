@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -26,6 +27,9 @@ func judge(where string, err error) error {
 		stop.Code, stop.Fix = "folder-taken", "move the file away that stands where a folder should be, or change the path"
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		stop.Code, stop.Fix = "folder-read-only", "let the user that runs daybook write there"
+	case errors.Is(err, fs.ErrNotExist):
+		// The disk may be mounted again, so this is not for ever.
+		return fmt.Errorf("%s was taken away while the sink was writing: %w (put it back or mount its disk, and the sink goes on; if it is gone for good start daybook again, which says how to write all of it anew)", where, err)
 	default:
 		return err
 	}

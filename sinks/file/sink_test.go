@@ -342,3 +342,23 @@ func TestTheSystemsErrorsSayWhatToDo(t *testing.T) {
 		t.Error("the fault is gone, but the sink still stops")
 	}
 }
+
+// Somebody removes the folder of a sink that runs, or its disk goes: what to do is said, and nothing is lost if it comes back.
+func TestAFolderThatWasTakenAwayIsWaitedFor(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "out")
+	s, _, _ := resume(t, config(vfs.OS{}, filepath.Join(root, "x.ndjson")), sinktest.NewEnv(t))
+	sinktest.Write(t, s, numbered(0))
+	if err := os.Rename(root, root+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		sinktest.WantWaiting(t, s, 1, root, "was taken away", "start daybook again")
+	}
+	if err := os.Rename(root+".away", root); err != nil {
+		t.Fatal(err)
+	}
+	sinktest.Flush(t, s, 1)
+	if files, err := filepath.Glob(filepath.Join(root, "x-*.ndjson")); err != nil || len(files) != 1 {
+		t.Errorf("there are the files %v, %v; want one", files, err)
+	}
+}
