@@ -17,9 +17,10 @@ type Renewed struct {
 	log       *slog.Logger
 
 	mu      sync.Mutex
-	current *tls.Certificate // these three are written under mu
+	current *tls.Certificate // these four are written under mu
 	changed time.Time        // modification time of the file that current is from
 	warned  time.Time        // when it was last said that the new one can't be read
+	refused time.Time        // when it was last said that clients will refuse it
 }
 
 // Load reads a certificate's chain and its key from two files in PEM form. It warns where clients will refuse the
@@ -45,17 +46,23 @@ func (c *Renewed) load() error {
 	if err != nil {
 		return err
 	}
-	c.current, c.changed = &pair, info.ModTime()
+	c.current, c.changed, c.refused = &pair, info.ModTime(), time.Time{}
 	c.warnOfTime(time.Now())
 	return nil
 }
 
-// warnOfTime says so where the certificate is not valid now.
+// warnOfTime says so where the certificate is not valid now, once an hour. It is valid when it is read, as a rule, and runs
+// out while it is in use: nobody else tells its owner.
 func (c *Renewed) warnOfTime(now time.Time) {
+	if now.Sub(c.refused) < time.Hour {
+		return
+	}
 	switch leaf := c.current.Leaf; {
 	case now.After(leaf.NotAfter):
+		c.refused = now
 		c.log.Warn("the certificate has EXPIRED: clients will refuse it until its file holds a new one", "file", c.cert, "until", leaf.NotAfter)
 	case now.Before(leaf.NotBefore):
+		c.refused = now
 		c.log.Warn("the certificate is not valid yet: clients will refuse it (is this machine's clock right?)", "file", c.cert, "from", leaf.NotBefore)
 	}
 }
@@ -70,5 +77,6 @@ func (c *Renewed) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.warned = time.Now()
 		c.log.Warn("the certificate can't be read again; the old one stays in use", "file", c.cert, "error", err)
 	}
+	c.warnOfTime(time.Now())
 	return c.current, nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/daybook-data/daybook/internal/certs"
@@ -61,4 +62,30 @@ func TestACertificateThatClientsWillRefuseIsWarnedOf(t *testing.T) {
 			t.Errorf("valid from %s to %s: logged %q, want %q", at[0], at[1], &log, want)
 		}
 	}
+}
+
+func TestACertificateThatRunsOutInUseIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+		write(t, cert, key, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+		var log bytes.Buffer
+		c, err := certs.Load(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{0, 1, 1, 2} { // at 0:00, 1:40, 2:30 and 3:20
+			if _, err := c.Get(nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(log.String(), "has EXPIRED"); got != want {
+				t.Fatalf("%d warnings, want %d:\n%s", got, want, &log)
+			}
+			time.Sleep(50 * time.Minute)
+			if want == 0 {
+				time.Sleep(50 * time.Minute)
+			}
+		}
+	})
 }

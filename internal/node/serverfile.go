@@ -179,7 +179,7 @@ func (t *ListenerTLS) Fields(d *configs.Fields) {
 	d.String(&t.Cert, "cert", "", "File with the certificate chain, PEM. Read again when it changes.")
 	d.String(&t.Key, "key", "", "File with the private key, PEM.")
 	d.String(&t.ClientAuth, "client_auth", clientIgnored, "Whether clients must have a certificate of their own. Where they do and `sasl` is empty, its subject (CN=ann,O=Shop) is the user's name.", configs.Enum(clientIgnored, clientRequired))
-	d.String(&t.ClientCA, "client_ca", "", "File with the certificates that clients' certificates must be signed by, PEM.")
+	d.String(&t.ClientCA, "client_ca", "", "File with the certificates that clients' certificates must be signed by, PEM. Read at a start.")
 }
 
 // Check wants a certificate, and client_ca where, and only where, clients are asked for

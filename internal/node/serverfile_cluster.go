@@ -76,7 +76,7 @@ type ClusterTLS struct {
 func (t *ClusterTLS) Fields(d *configs.Fields) {
 	d.String(&t.Cert, "cert", "", "File with the node's certificate chain, PEM; for its advertised host, by which the others know it, and for both client and server use. Read again when it changes.")
 	d.String(&t.Key, "key", "", "File with the private key, PEM.")
-	d.String(&t.CA, "ca", "", "File with the certificates that nodes' certificates must be signed by, PEM. Whoever has one of them can join: use an authority of the cluster's own.")
+	d.String(&t.CA, "ca", "", "File with the certificates that nodes' certificates must be signed by, PEM. Whoever has one of them can join: use an authority of the cluster's own. Read at a start.")
 }
 
 // Check wants all three files: encryption without knowing the other side would keep nobody out.
