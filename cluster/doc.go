@@ -24,6 +24,7 @@
 //     journal's nodes leads it), node_admin.go (by hand).
 //   - Looking after the disk: node_housekeeping.go (retention, deleted streams); package disk watches it, node_relieve.go makes
 //     room; node_scrub.go, node_mend.go and node_copies.go (damage), node_dirs.go.
-//   - Saying how it is: node_status.go gathers every node's node_report.go; node_health.go, node_ready.go, node_figures.go.
+//   - Saying how it is: node_status.go has every node's node_report.go, of which package status makes the whole; node_health.go,
+//     node_ready.go, node_figures.go.
 //   - Observers: package observer pulls copies, and serves those who pull; observe.go opens a node as one.
 package cluster

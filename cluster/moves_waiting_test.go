@@ -34,7 +34,7 @@ func TestAMoveThatWaitsSaysForWhom(t *testing.T) {
 	c.Until("both copies to be down", func() bool { return !ask.Up(has[0]) && !ask.Up(has[1]) })
 	must(t, ask.Moves().SetReplicas(t.Context(), s.ID, 0, free[1:3]))
 	for what, waits := range map[string]func() []string{
-		"status": func() []string { return status(t, ask).Waits },
+		"status": func() []string { return statusOf(t, ask).Waits },
 		"rebalance, dry": func() []string {
 			p, err := ask.Moves().Resize(t.Context(), "s", 3, true)
 			must(t, err)

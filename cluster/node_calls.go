@@ -20,7 +20,7 @@ const (
 	callLeads   uint8 = 4  // a leadsCall: what the caller leads
 	callStalled uint8 = 5  // the caller's disk does not answer: take over what it leads
 	callJournal uint8 = 6  // a transferCall, to the journal's leader
-	callReport  uint8 = 7  // a reportCall; answered with a NodeReport
+	callReport  uint8 = 7  // a reportCall; answered with a status.Report
 	callCopy    uint8 = 8  // a copyCall: from a copy of a journal to another one; answered with a copyAnswer
 	callFresh   uint8 = 9  // a metadata.StreamJournal, to the journal's leader; answered with a freshAnswer
 	callWhere   uint8 = 10 // answered with a whereAnswer

@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/daybook-data/daybook/cluster/metadata"
+import (
+	"github.com/daybook-data/daybook/cluster/metadata"
+
+	"github.com/daybook-data/daybook/cluster/status"
+)
 
 // Figures are what one node knows of the cluster without asking others.
 type Figures struct {
@@ -23,7 +27,7 @@ type Lag struct {
 	MostEntries, MostBytes uint64
 }
 
-func (l Lag) add(f FollowerReport) Lag {
+func (l Lag) add(f status.Follower) Lag {
 	l.Entries, l.Bytes = l.Entries+f.Entries, l.Bytes+f.Bytes
 	l.MostEntries, l.MostBytes = max(l.MostEntries, f.Entries), max(l.MostBytes, f.Bytes)
 	return l

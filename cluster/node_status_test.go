@@ -13,10 +13,11 @@ import (
 	"github.com/daybook-data/daybook/cluster/clustertest"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/moves"
+	"github.com/daybook-data/daybook/cluster/status"
 	"github.com/daybook-data/daybook/internal/cable"
 )
 
-func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
+func statusOf(t *testing.T, n *cluster.Node) status.Cluster {
 	t.Helper()
 	s, err := n.Status(t.Context())
 	must(t, err)
@@ -24,19 +25,19 @@ func status(t *testing.T, n *cluster.Node) cluster.ClusterStatus {
 }
 
 // quiet waits until a cluster has nothing that is worth a look.
-func quiet(t *testing.T, c *clustertest.Cluster) cluster.ClusterStatus {
+func quiet(t *testing.T, c *clustertest.Cluster) status.Cluster {
 	t.Helper()
-	var s cluster.ClusterStatus
+	var s status.Cluster
 	defer func() {
 		if t.Failed() {
 			t.Logf("the cluster is %+v", s)
 		}
 	}()
 	c.Until("a cluster in order", func() bool {
-		s = status(t, c.Nodes()[0])
+		s = statusOf(t, c.Nodes()[0])
 		bad := s.Counts
 		bad.Nodes, bad.Journals, bad.NotPreferred = 0, 0, 0
-		return s.Stale == "" && bad == cluster.Counts{}
+		return s.Stale == "" && bad == status.Counts{}
 	})
 	return s
 }
@@ -59,11 +60,11 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	c.Stop(dead)
 	fill(c, "s", "b", 100)
 	c.Until("the dead node to show", func() bool {
-		all = status(t, c.Nodes()[0])
+		all = statusOf(t, c.Nodes()[0])
 		return all.Counts.NodesDown == 1 && all.Counts.UnderReplicated == 1 && all.Counts.Leaderless == 0
 	})
-	i := slices.IndexFunc(all.Journals[0].Replicas, func(r cluster.ReplicaStatus) bool { return r.Node == id })
-	if r := all.Journals[0].Replicas[i]; r.State != cluster.ReplicaDown {
+	i := slices.IndexFunc(all.Journals[0].Replicas, func(r status.Replica) bool { return r.Node == id })
+	if r := all.Journals[0].Replicas[i]; r.State != status.Down {
 		t.Errorf("of the dead node's copy it says %+v", r)
 	}
 	c.Until("the nodes to count it too", func() bool {
@@ -89,7 +90,7 @@ func TestStatusAnswersWithoutAMajority(t *testing.T) {
 	c.Stop(0)
 	c.Stop(1)
 	c.Until("the journal to have no leader", func() bool {
-		s := status(t, c.Node(2))
+		s := statusOf(t, c.Node(2))
 		return s.Stale != "" && s.Counts.Leaderless == 1 && s.Counts.NodesDown == 2 && s.Controller == -1
 	})
 }
@@ -121,7 +122,7 @@ func TestLoadIsSpreadOverNewNodes(t *testing.T) {
 	})
 	quiet(t, c)
 	c.Until("each node to have its share", func() bool { // old copies go a moment after they ceased to count
-		return !slices.ContainsFunc(status(t, c.Node(0)).Members, func(m cluster.MemberStatus) bool { return m.Copies != 3 })
+		return !slices.ContainsFunc(statusOf(t, c.Node(0)).Members, func(m status.Member) bool { return m.Copies != 3 })
 	})
 	for name := range acked {
 		for offset, value := range fill(c, name, "b", 5) {
@@ -169,18 +170,18 @@ func TestRemovalNeedsAPlaceForTheReplicas(t *testing.T) {
 	if _, err := c.Node(0).Moves().Remove(t.Context(), moves.Removal{Node: 3}); !errors.Is(err, metadata.ErrMemberInUse) {
 		t.Fatalf("with no other node: %v", err)
 	}
-	if s := status(t, c.Node(0)); s.Members[2].Leaving {
+	if s := statusOf(t, c.Node(0)); s.Members[2].Leaving {
 		t.Error("after it was refused the node is to go all the same")
 	}
 	must(t, takeOut(t.Context(), c.Node(0), moves.Removal{Node: 3, Undo: true}))
-	if s := status(t, c.Node(0)); s.Members[2].Leaving {
+	if s := statusOf(t, c.Node(0)); s.Members[2].Leaving {
 		t.Error("after it was undone the node still is to go")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must(t, takeOut(ctx, c.Node(0), moves.Removal{Node: 3, Fewer: true}))
 	c.Until("two replicas", func() bool {
-		s := status(t, c.Node(0))
+		s := statusOf(t, c.Node(0))
 		return len(s.Members) == 2 && s.Journals[0].Wanted == 2 && s.Journals[0].InSync == 2 && !s.Journals[0].Moving
 	})
 }
@@ -205,7 +206,7 @@ func TestRemovalNeedsMostCopiesOfAJournal(t *testing.T) {
 	if _, err := ask.Moves().Remove(t.Context(), moves.Removal{Node: dead}); !errors.Is(err, moves.ErrMembersDown) || !strings.Contains(err.Error(), "pair") {
 		t.Fatalf("with half of a journal's copies dead: %v", err)
 	}
-	if slices.ContainsFunc(status(t, ask).Members, func(m cluster.MemberStatus) bool { return m.Leaving }) {
+	if slices.ContainsFunc(statusOf(t, ask).Members, func(m status.Member) bool { return m.Leaving }) {
 		t.Error("after it was refused the node is to go all the same")
 	}
 	c.Restart(place)

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,22 +125,6 @@ func (n *Node) runObserver() error {
 
 // Observer is what pulls the copies of an observer; nil if the node is none.
 func (n *Node) Observer() *observer.Observer { return n.observer }
-
-// observerStatus is what Status says of an observer.
-func (n *Node) observerStatus(ctx context.Context) ClusterStatus {
-	o := n.observer.Status()
-	s := ClusterStatus{ClusterID: o.Cluster, Node: n.id, Controller: -1, Observer: &o}
-	a := nodeAnswer{}
-	a.NodeReport, a.err = n.reportOf(ctx, n.id)
-	m := n.memberStatus(n.Members()[0], &a, false)
-	if err := n.observer.Ready(); err != nil {
-		m.Problem = strings.TrimPrefix(m.Problem+"; "+err.Error(), "; ")
-	}
-	m.Leads = 0 // its copies are nobody's group
-	s.Members = []MemberStatus{m}
-	s.count()
-	return s
-}
 
 // retentionHere translates a stream's retention for this node.
 func (n *Node) retentionHere(p metadata.Policy) metadata.Policy {

@@ -135,7 +135,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 		acked[name] = fill(c, name, "a", 5)
 	}
 	c.Until("all to lie where they should", func() bool {
-		s := status(t, c.Node(0))
+		s := statusOf(t, c.Node(0))
 		return s.Counts.Moving == 0 && s.Counts.UnderReplicated == 0
 	})
 	for i := range 4 {
@@ -182,7 +182,7 @@ func TestSurvivorsAgreeOnAPlan(t *testing.T) {
 		fill(c, name, "b", 5)
 	}
 	wantReplica(t, c, 4, "s3", acked["s3"])
-	if all := status(t, c.Node(3)); all.Counts.Leaderless != 1 || all.Counts.Nodes != 2 {
+	if all := statusOf(t, c.Node(3)); all.Counts.Leaderless != 1 || all.Counts.Nodes != 2 {
 		t.Errorf("the status counts %+v", all.Counts)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
+	"github.com/daybook-data/daybook/cluster/status"
 )
 
 // clusterPatience is how long a verb waits for one answer.
@@ -80,6 +80,6 @@ func (c *clusterClient) ask(ctx context.Context, verb string, question, answer a
 }
 
 // status returns the state of the cluster.
-func (c *clusterClient) status(ctx context.Context) (s cluster.ClusterStatus, err error) {
+func (c *clusterClient) status(ctx context.Context) (s status.Cluster, err error) {
 	return s, c.ask(ctx, "status", struct{}{}, &s)
 }

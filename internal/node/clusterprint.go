@@ -9,13 +9,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/moves"
+	"github.com/daybook-data/daybook/cluster/status"
 )
 
 // printClusterStatus prints what one looks at at night: first what is wrong, then the nodes, then journals: those that are
 // not in order, or with all set every one.
-func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now time.Time) error {
+func printClusterStatus(out io.Writer, s *status.Cluster, all bool, now time.Time) error {
 	if s.Observer != nil {
 		return printObserver(out, s, all)
 	}
@@ -37,7 +37,7 @@ func printClusterStatus(out io.Writer, s *cluster.ClusterStatus, all bool, now t
 }
 
 // clusterVerdict is the first line.
-func clusterVerdict(s *cluster.ClusterStatus) string {
+func clusterVerdict(s *status.Cluster) string {
 	c := s.Counts
 	var bad []string
 	add := func(n int, what string) {
@@ -76,12 +76,12 @@ func many(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func inOrder(j cluster.JournalStatus) bool {
+func inOrder(j status.Journal) bool {
 	return j.Leader >= 0 && j.InSync >= j.Wanted && !j.Moving &&
-		!slices.ContainsFunc(j.Replicas, func(r cluster.ReplicaStatus) bool { return r.Problem != "" || r.Doubt != "" })
+		!slices.ContainsFunc(j.Replicas, func(r status.Replica) bool { return r.Problem != "" || r.Doubt != "" })
 }
 
-func printMembers(out io.Writer, s *cluster.ClusterStatus, now time.Time) {
+func printMembers(out io.Writer, s *status.Cluster, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tADDRESS\tRACK\tSTATE\tFOR\tMETADATA\tLEADS\tCOPIES\tDISK FREE\tVERSION")
 	for _, m := range s.Members {
@@ -106,7 +106,7 @@ func printMembers(out io.Writer, s *cluster.ClusterStatus, now time.Time) {
 	_ = w.Flush() // the last write to out tells
 }
 
-func printJournals(out io.Writer, journals []cluster.JournalStatus) {
+func printJournals(out io.Writer, journals []status.Journal) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "JOURNAL\tLEADER\tEPOCH\tIN SYNC\tCOPIES")
 	for _, j := range journals {
@@ -123,7 +123,7 @@ func printJournals(out io.Writer, journals []cluster.JournalStatus) {
 	_ = w.Flush() // the last write to out tells
 }
 
-func replicaText(r cluster.ReplicaStatus) string {
+func replicaText(r status.Replica) string {
 	text := fmt.Sprintf("%d %s", r.Node, r.State)
 	if r.Bytes > 0 || r.Entries > 0 {
 		text += fmt.Sprintf(" (%s, %s behind)", bytesText(r.Bytes), many(int(r.Entries), "entry", "entries"))
@@ -135,7 +135,7 @@ func replicaText(r cluster.ReplicaStatus) string {
 }
 
 // printClusterProblems prints what nodes and copies say of themselves.
-func printClusterProblems(out io.Writer, s *cluster.ClusterStatus) (err error) {
+func printClusterProblems(out io.Writer, s *status.Cluster) (err error) {
 	say := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "\n"+format+"\n", args...)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/moves"
+	"github.com/daybook-data/daybook/cluster/status"
 )
 
 // ClusterVerbs are those of `daybook cluster`.
@@ -225,7 +225,7 @@ func (v *ClusterVerbs) Replicas(ctx context.Context, stream string, count int, d
 	return v.done(nil, "%s %s", many(len(streams), "stream has", "streams have"), many(count, "copy", "copies"))
 }
 
-func streamNames(s *cluster.ClusterStatus) (names []string) {
+func streamNames(s *status.Cluster) (names []string) {
 	for i, j := range s.Journals {
 		if i == 0 || s.Journals[i-1].Stream != j.Stream {
 			names = append(names, j.Stream)

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/metadata"
+	"github.com/daybook-data/daybook/cluster/status"
 	"github.com/daybook-data/daybook/internal/node"
 	"github.com/daybook-data/daybook/internal/services"
 )
@@ -163,7 +163,7 @@ func (l *looked) must(do func(*node.ClusterVerbs, context.Context) error) string
 	return out
 }
 
-func (l *looked) status() (s cluster.ClusterStatus) {
+func (l *looked) status() (s status.Cluster) {
 	l.t.Helper()
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)

@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster"
 	"github.com/daybook-data/daybook/cluster/observer"
+	"github.com/daybook-data/daybook/cluster/status"
 )
 
 // printObserver prints how far an observer is: first what is wrong, then who it copies from, then the streams that are
 // behind, or with all set every one.
-func printObserver(out io.Writer, s *cluster.ClusterStatus, all bool) (err error) {
+func printObserver(out io.Writer, s *status.Cluster, all bool) (err error) {
 	o := s.Observer
 	fmt.Fprintf(out, "observer %d of cluster %s\n", s.Node, cmp.Or(o.Cluster, "(not known yet)"))
 	fmt.Fprintf(out, "%s: %s\n\n", many(len(o.Streams), "stream", "streams"), observerVerdict(s))
@@ -41,7 +41,7 @@ func printObserver(out io.Writer, s *cluster.ClusterStatus, all bool) (err error
 }
 
 // observerVerdict is the first line.
-func observerVerdict(s *cluster.ClusterStatus) string {
+func observerVerdict(s *status.Cluster) string {
 	if s.Counts.Problems > 0 {
 		return "NOT IN ORDER, see below"
 	}
