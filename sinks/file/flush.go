@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 
@@ -80,6 +81,26 @@ func (s *Sink) seal(ctx context.Context) error {
 	}
 	if err := s.fs.SyncDir(s.parts); err != nil {
 		return fmt.Errorf("syncing the folder of the parts: %w", err)
+	}
+	return s.wantParts()
+}
+
+// wantParts looks whether the parts are where their names say. What is written to an open file goes to that file, though another
+// folder may stand where its folder was: a copy of it, a restored backup, another disk.
+func (s *Sink) wantParts() error {
+	for _, p := range s.inOrder {
+		name := filepath.Join(s.parts, p.name)
+		info, err := s.fs.Stat(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil || info.Size() != p.size {
+			return &pipeline.StopError{
+				Code: "folder-replaced", Where: name,
+				Err: fmt.Errorf("%d bytes were written to this file, and are not in it: another folder was put in the place of the sink's while it was writing", p.size),
+				Fix: "start again: the sink goes on from what the folder holds, and writes again what it lacks",
+			}
+		}
 	}
 	return nil
 }

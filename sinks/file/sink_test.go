@@ -362,3 +362,29 @@ func TestAFolderThatWasTakenAwayIsWaitedFor(t *testing.T) {
 		t.Errorf("there are the files %v, %v; want one", files, err)
 	}
 }
+
+// A copy of the folder is put in its place while a file is being written: what goes to the old one is in no file of the new one.
+func TestAFolderThatWasReplacedStopsTheSink(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "out")
+	s, _, _ := resume(t, config(vfs.OS{}, filepath.Join(root, "x.ndjson")), sinktest.NewEnv(t))
+	large := numbered(0)
+	large.Value = []byte(`{"text":"` + strings.Repeat("x", 2<<20) + `"}`)
+	sinktest.Write(t, s, large) // a part of it is in the file
+	if err := os.Rename(root, root+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(root, os.DirFS(root+".away")); err != nil {
+		t.Fatal(err)
+	}
+	sinktest.Write(t, s, numbered(1))
+	sinktest.WantStop(t, s.Flush(t.Context(), sinktest.UpTo(2)), "folder-replaced")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, c, _ := resume(t, config(vfs.OS{}, filepath.Join(root, "x.ndjson")), sinktest.NewEnv(t))
+	if len(c.Offsets) > 0 {
+		t.Errorf("the cursor is %v, though nothing is in files", c.Offsets)
+	}
+	sinktest.Write(t, again, large, numbered(1))
+	sinktest.Flush(t, again, 2)
+}
