@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/transport"
 )
 
 // Servers are the members, as far as this one knows. They are raft's own: nobody may change the slice.
@@ -59,12 +61,30 @@ func (m *member) AddNonvoter(id, address string, timeout time.Duration) error {
 
 // DemoteVoter takes a member's vote. Only the leader can.
 func (m *member) DemoteVoter(id string, timeout time.Duration) error {
-	return appendErr(m.await(m.raft.DemoteVoter(raft.ServerID(id), 0, timeout)))
+	return m.depart(raft.ServerID(id), func(id raft.ServerID) raft.Future { return m.raft.DemoteVoter(id, 0, timeout) })
 }
 
 // RemoveMember takes a member out. Only the leader can.
 func (m *member) RemoveMember(id string, timeout time.Duration) error {
-	return appendErr(m.await(m.raft.RemoveServer(raft.ServerID(id), 0, timeout)))
+	return m.depart(raft.ServerID(id), func(id raft.ServerID) raft.Future { return m.raft.RemoveServer(id, 0, timeout) })
+}
+
+// departer is a transport that keeps from a member the entry that takes its vote, until that is committed.
+type departer interface {
+	Depart(id raft.ServerID) (over func(committed bool))
+}
+
+var _ departer = (*transport.Group)(nil)
+
+// depart takes a member's vote.
+func (m *member) depart(id raft.ServerID, take func(raft.ServerID) raft.Future) error {
+	over := func(bool) {}
+	if t, ok := m.o.Transport.(departer); ok {
+		over = t.Depart(id)
+	}
+	err := m.await(take(id))
+	over(err == nil)
+	return appendErr(err)
 }
 
 // HasVoter says whether a member votes in the group.

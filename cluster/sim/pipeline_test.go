@@ -66,7 +66,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 		return nil, errLost
 	}
 	f := &future{start: time.Now(), args: args, resp: resp}
-	m, err := p.w.pack(args)
+	m, err := p.w.pack(p.id, args)
 	if err != nil {
 		p.fail(err)
 		return nil, err

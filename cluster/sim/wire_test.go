@@ -46,6 +46,8 @@ type wire struct {
 	rpcs  chan raft.RPC
 	end   chan struct{} // closed by Close
 
+	transport.Departures
+
 	once      sync.Once
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	journal   atomic.Pointer[transport.Journal]
@@ -443,7 +445,7 @@ func (w *wire) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args 
 
 // AppendEntries implements raft.Transport.
 func (w *wire) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	m, err := w.pack(args)
+	m, err := w.pack(id, args)
 	if err != nil {
 		return err
 	}
@@ -455,8 +457,11 @@ func (w *wire) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *
 	return err
 }
 
-// pack makes a message of an append: the entries travel as frames.
-func (w *wire) pack(args *raft.AppendEntriesRequest) (message, error) {
+// pack makes a message of an append to a member: the entries travel as frames.
+func (w *wire) pack(id raft.ServerID, args *raft.AppendEntriesRequest) (message, error) {
+	if err := w.Await(id, args.Entries, w.end, rpcTimeout); err != nil {
+		return message{}, err
+	}
 	r := *args
 	r.Entries = nil
 	m := message{command: &r}

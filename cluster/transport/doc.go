@@ -10,7 +10,7 @@
 //
 //   - Nodes: transport.go, peer.go (one other node), handshake.go, session.go (this node asks), served.go (this node is asked),
 //     outbox.go (what waits to be written), moved.go, doubles.go and generation.go (who is refused or found elsewhere).
-//   - Groups: group.go is raft's Transport; send.go, pipeline.go, snapshot.go, heartbeat.go and elections.go send its requests,
+//   - Groups: group.go is raft's Transport; send.go, pipeline.go, snapshot.go, heartbeat.go, departures.go and elections.go send its requests,
 //     inbound.go, settled.go, candidate.go and clock.go take them in; commits.go tells followers what is committed, rest.go ends pipelines.
 //   - Beside raft: call.go (questions between nodes), stranger.go (of a node that has not joined yet), observe.go, failover.go and
 //     silence.go.

@@ -34,6 +34,8 @@ type Group struct {
 
 	letGoOnce sync.Once
 
+	Departures
+
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	bound     atomic.Pointer[binding]
 	elector   atomic.Pointer[Elector]

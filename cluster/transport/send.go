@@ -101,6 +101,9 @@ type appending struct {
 // the outcome, maybe before; resp is filled then, and says no after an error.
 func (g *Group) sendAppend(s *session, to raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, ended func(error)) error {
 	g.leader.Store(nil) // who sends entries leads
+	if err := g.Await(to, args.Entries, g.letGo, g.t.o.Timeout); err != nil {
+		return err
+	}
 	a := &appending{g: g, s: s, to: to, args: args, resp: resp, left: 1, ended: ended}
 	instance := g.acknowledged(to, args)
 	if isHeartbeat(args) || instance != 0 {
