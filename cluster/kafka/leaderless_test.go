@@ -22,6 +22,14 @@ func leaderlessPeers(t *testing.T, wait time.Duration) (ps *peers, left, other i
 	}
 	other = ps.Leader("t", 0)
 	left = (other + 1) % 3
+	ps.Until("the copy that is left to follow", func() bool { // else it goes by what the leader said of itself, for ever
+		p, err := ps.Node(left).Partition("t", 0)
+		if err != nil {
+			return false
+		}
+		id, epoch := p.Leader()
+		return id >= 0 && epoch == p.LeaderEpoch()
+	})
 	ps.down((other + 2) % 3)
 	ps.down(other)
 	ps.Until("nobody to lead", func() bool {
