@@ -130,11 +130,6 @@ func (m *machine) mended(upTo uint64) bool {
 
 // recover waits until the damage of a machine's disk is mended. Where its copy has to be replaced it is.
 func (w *world) recover(m *machine) {
-	isHopeless := func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.hopeless
-	}
 	var last uint64
 	w.until(time.Minute, func() bool {
 		_, g := w.leader("journal")
@@ -143,12 +138,10 @@ func (w *world) recover(m *machine) {
 		}
 		return g != nil
 	})
-	if !w.until(time.Minute, func() bool { return m.mended(last) || isHopeless() }) {
+	if !w.until(time.Minute, func() bool { return m.mended(last) || m.isHopeless() }) {
 		w.violated("the damaged journal of %s is not mended: %v", m.id, m.damages())
 	}
-	if isHopeless() {
-		w.replace(m)
-	}
+	w.replaceHopeless(m)
 }
 
 func (m *machine) damages() []*storage.DamageError {

@@ -128,7 +128,10 @@ func (w *world) exchange(gone, spare *machine) {
 	spare.on()
 	steps := []func(g administered) error{
 		func(g administered) error { return g.AddNonvoter(spare.serverID(), spare.id, patience) },
-		func(g administered) error { return g.AddVoter(spare.serverID(), spare.id, patience) },
+		func(g administered) error {
+			w.replaceHopeless(spare)
+			return g.AddVoter(spare.serverID(), spare.id, patience)
+		},
 		func(g administered) error { return g.RemoveMember(gone.serverID(), patience) },
 	}
 	for i, step := range steps {
@@ -224,6 +227,21 @@ func (m *machine) isMember() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return (m.founder || m.joined) && !m.out
+}
+
+// replaceHopeless replaces the copies of a machine that cannot be mended, if they have not been yet.
+func (w *world) replaceHopeless(m *machine) {
+	w.replacing.Lock()
+	defer w.replacing.Unlock()
+	if m.isHopeless() {
+		w.replace(m)
+	}
+}
+
+func (m *machine) isHopeless() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hopeless
 }
 
 // replace gives a member a new disk: it is taken out, emptied and added again.

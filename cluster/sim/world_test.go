@@ -107,12 +107,13 @@ type world struct {
 	plan  []fault
 	hooks hooks
 
-	clients  sync.WaitGroup
-	striking sync.WaitGroup // faults that end by themselves
-	usurping atomic.Bool    // one of them is of the kind usurp
-	swapping bool           // a fault of the kind swap has not ended
-	stop     chan struct{}  // closed when the clients have to end
-	changing chan struct{}  // holds a token while members are exchanged
+	clients   sync.WaitGroup
+	striking  sync.WaitGroup // faults that end by themselves
+	usurping  atomic.Bool    // one of them is of the kind usurp
+	swapping  bool           // a fault of the kind swap has not ended
+	stop      chan struct{}  // closed when the clients have to end
+	changing  chan struct{}  // holds a token while members are exchanged
+	replacing sync.Mutex     // held while a copy that cannot be mended is replaced
 }
 
 // hooks break the system on purpose, so that the simulation can be seen to notice.
