@@ -77,8 +77,12 @@ func (w *world) damaged(m *machine) bool {
 	return slices.ContainsFunc(w.all, func(x *machine) bool { return x != m && (x.isRotten() || x.commandsRot()) })
 }
 
-// othersHave says whether all other members have on their disks what a process that is no more had in its logs.
+// othersHave says whether all other members have on their disks what a process that is no more had in its logs. Of one that
+// was still opening them nobody knows what that was.
 func (w *world) othersHave(p *process) bool {
+	if len(p.groups()) < len(w.s.names()) {
+		return false
+	}
 	for _, x := range w.all {
 		if x == p.m || !x.isMember() {
 			continue
