@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -93,3 +95,22 @@ func (l *log) command(i uint64) error {
 }
 
 func isCorrupt(err error) bool { return errors.Is(err, storage.ErrCorruptBatch) }
+
+// A disk that had said "synced" without doing so is found out by the start file, which knows what was deleted in front.
+func TestALogThatEndsBeforeItsFirstEntryIsDamaged(t *testing.T) {
+	t.Parallel()
+	l := openCommands(t, 10)
+	end := int64(l.End().Position)
+	for i := range uint64(3) {
+		must(t, l.storeCommand(11+i))
+	}
+	must(t, l.DeleteRange(1, 11))
+	dir := l.crash()
+	must(t, os.Remove(filepath.Join(dir, "mark")))
+	must(t, os.Truncate(filepath.Join(dir, files(t, dir, ".seg")[0]), end))
+	_, err := storage.Open(dir, l.opts)
+	var d *storage.DamageError
+	if !errors.As(err, &d) || !strings.Contains(d.Reason, "ends with entry 10, and began with entry 12") {
+		t.Errorf("got %v, want a DamageError", err)
+	}
+}
