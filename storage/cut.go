@@ -42,6 +42,25 @@ func (j *Journal) ReadyToCut() error {
 // firstKey holds the lowest raft index of a command log whose front raft cut off within a segment.
 const firstKey = "daybook.first"
 
+// firstEntry is what firstKey holds, 0 if nothing.
+func (s *startFile) firstEntry() uint64 {
+	v, ok := s.values[firstKey]
+	if !ok {
+		return 0
+	}
+	return (&decoder{buf: v}).u64()
+}
+
+// endsEarly says why a log that ends with an entry is not whole, "" if nothing tells: entries are deleted only in front of one
+// that is there.
+func (s *startFile) endsEarly(end uint64) string {
+	first := s.firstEntry()
+	if end >= first {
+		return ""
+	}
+	return fmt.Sprintf("the log ends with entry %d, and began with entry %d: what the disk had said to have is gone", end, first)
+}
+
 // DeleteRange implements raft.LogStore. A journal's front goes by retention alone, so all it may cut is the end, which
 // was never committed; a command log also gives up its front after a snapshot.
 func (j *Journal) DeleteRange(low, high uint64) error {

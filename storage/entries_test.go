@@ -113,4 +113,8 @@ func TestALogThatEndsBeforeItsFirstEntryIsDamaged(t *testing.T) {
 	if !errors.As(err, &d) || !strings.Contains(d.Reason, "ends with entry 10, and began with entry 12") {
 		t.Errorf("got %v, want a DamageError", err)
 	}
+	report, err := storage.Verify(dir)
+	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Error(), "began with entry 12") {
+		t.Errorf("verify says %+v, %v; want the same", report, err)
+	}
 }

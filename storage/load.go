@@ -53,9 +53,13 @@ func loadLog(j *Journal, bases []uint64, was marked) (l *loadedLog, err error) {
 			return l, err
 		}
 	}
+	last := l.index.segs[len(bases)-1]
 	if l.tail.pos < was.durable {
-		return l, &DamageError{File: l.index.segs[len(bases)-1].path, Offset: l.index.segs[len(bases)-1].size, Position: l.tail.pos, End: was.durable,
+		return l, &DamageError{File: last.path, Offset: last.size, Position: l.tail.pos, End: was.durable,
 			Reason: fmt.Sprintf("the log ends here, but was on stable storage up to %d", was.durable)}
+	}
+	if why := j.start.endsEarly(l.index.lastIndex()); why != "" {
+		return l, &DamageError{File: last.path, Offset: last.size, Position: l.tail.pos, Reason: why}
 	}
 	l.index.end = l.tail.pos
 	if !j.o.Commands {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,16 +87,7 @@ func (j *Journal) install(l *loadedLog) error {
 		l.abandon()
 		return err
 	}
-	if v, ok := j.start.values[firstKey]; ok {
-		l.index.first = (&decoder{buf: v}).u64()
-	}
-	if first, end := l.index.first, l.index.lastIndex(); first > end { // entries were deleted in front of one that was there
-		l.abandon()
-		return &DamageError{
-			File: last.path, Position: l.tail.pos, Offset: int64(l.tail.pos - last.base),
-			Reason: fmt.Sprintf("the log ends with entry %d, and began with entry %d: what the disk had said to have is gone", end, first),
-		}
-	}
+	l.index.first = j.start.firstEntry()
 	for _, s := range l.index.segs {
 		s.discard, s.report = closeSegment, j.report
 	}

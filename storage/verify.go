@@ -68,5 +68,10 @@ func VerifyFS(fsys vfs.FS, dir string) (*Report, error) {
 	if w.tail.pos < w.durable && len(r.Problems) == 0 {
 		r.Problems = append(r.Problems, &DamageError{File: dir, Position: w.tail.pos, End: w.durable, Reason: "the log ends before the point that was on stable storage"})
 	}
+	if w.start != nil && len(r.Problems) == 0 {
+		if why := w.start.endsEarly(r.LastIndex); why != "" {
+			r.Problems = append(r.Problems, &DamageError{File: dir, Position: w.tail.pos, Reason: why})
+		}
+	}
 	return r, nil
 }
