@@ -183,10 +183,11 @@ func (m *State) settle(groups []string, producerID int64, commit bool) {
 		if !ok {
 			continue
 		}
-		for p, o := range g.pending[producerID] {
-			_, err := m.liveStream(o.Stream)
-			if commit && err == nil && o.Order >= g.offsets[p].Order {
-				g.offsets[p] = o
+		if commit {
+			for p, o := range g.pending[producerID] {
+				if _, err := m.liveStream(o.Stream); err == nil && o.Order >= g.offsets[p].Order {
+					g.offsets[p] = o
+				}
 			}
 		}
 		delete(g.pending, producerID)
