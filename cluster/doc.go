@@ -6,7 +6,7 @@
 // node with [Observe] is in no group: it pulls copies.
 //
 // The package knows storage and raft, and nothing of pipelines. What of a node can do with little of the rest is in packages
-// below it, which do not know a Node: moves, disk, observer, datadir, recovery.
+// below it, which do not know a Node: moves, disk, observer, status, datadir, recovery.
 //
 // # What is where
 //

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/hashicorp/raft"
+
+	"github.com/daybook-data/daybook/cluster/metadata"
 )
 
 const (

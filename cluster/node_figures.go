@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"github.com/daybook-data/daybook/cluster/metadata"
-
 	"github.com/daybook-data/daybook/cluster/status"
 )
 

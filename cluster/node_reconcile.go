@@ -6,10 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/raftgroup"
 	"github.com/daybook-data/daybook/internal/retry"
-	"github.com/hashicorp/raft"
 )
 
 // reconcileEvery is how often a leader compares its groups with what they are to be, if nothing changes.

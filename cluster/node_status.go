@@ -8,9 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/cluster/status"
-	"github.com/hashicorp/raft"
 )
 
 // askPatience is how long Status waits for the metadata's leader, and then for the reports of the other nodes.
@@ -21,9 +22,10 @@ const askPatience = 3 * time.Second
 //
 // An observer answers for itself alone: it knows neither how the nodes are nor who leads.
 func (n *Node) Status(ctx context.Context) (status.Cluster, error) {
-	v := status.View{ClusterID: n.ClusterID(), Node: n.id, Controller: -1, Up: n.Up, Link: n.link, Waits: n.moves.WaitsFor}
+	v := status.View{ClusterID: n.ClusterID(), Node: n.id, Controller: -1, Up: n.Up, Waits: n.moves.WaitsFor}
 	if n.observer != nil {
 		n.observerView(ctx, &v)
+		v.Link = n.links()
 		return status.Of(v), ctx.Err()
 	}
 	wait, cancel := context.WithTimeout(ctx, askPatience)
@@ -36,8 +38,9 @@ func (n *Node) Status(ctx context.Context) (status.Cluster, error) {
 	if ctx.Err() != nil {
 		return status.Cluster{}, ctx.Err()
 	}
-	v.Voters, v.Answers = n.metaVoters(), n.reports(ctx)
-	v.Members, v.Streams = n.Members(), n.meta.Streams()
+	v.Voters, v.Members = n.metaVoters(), n.Members()
+	v.Answers = n.reports(ctx, v.Members)
+	v.Streams, v.Link = n.meta.Streams(), n.links()
 	return status.Of(v), ctx.Err()
 }
 
@@ -52,17 +55,20 @@ func (n *Node) observerView(ctx context.Context, v *status.View) {
 	v.Members, v.Answers, v.Observer = n.Members(), map[int32]*status.Answer{n.id: a}, &o
 }
 
-// link is what the connections with a node tell of it.
-func (n *Node) link(m metadata.Member) (l status.Link) {
+// links says what the connections with a node tell of it now.
+func (n *Node) links() func(metadata.Member) status.Link {
 	if n.trans == nil {
+		return func(metadata.Member) status.Link { return status.Link{} }
+	}
+	peers := n.trans.Stats().Peers
+	return func(m metadata.Member) status.Link {
+		p := peers[metadata.NodeName(m.ID)]
+		l := status.Link{Heard: p.Heard, Twin: n.twinOf(m.ID)}
+		if p.Serves && p.Err != nil {
+			l.OneWay = fmt.Sprintf("it reaches node %d, which does not reach it at %s: %v", n.id, p.Address, p.Err)
+		}
 		return l
 	}
-	p := n.trans.Stats().Peers[metadata.NodeName(m.ID)]
-	l.Heard, l.Twin = p.Heard, n.twinOf(m.ID)
-	if p.Serves && p.Err != nil {
-		l.OneWay = fmt.Sprintf("it reaches node %d, which does not reach it at %s: %v", n.id, p.Address, p.Err)
-	}
-	return l
 }
 
 // metaVoters are the nodes that elect the metadata's leader, by their ids.
@@ -76,13 +82,13 @@ func (n *Node) metaVoters() (ids []int32) {
 	return ids
 }
 
-// reports asks all nodes that are up.
-func (n *Node) reports(ctx context.Context) map[int32]*status.Answer {
+// reports asks all members that are up.
+func (n *Node) reports(ctx context.Context, members []metadata.Member) map[int32]*status.Answer {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	all := map[int32]*status.Answer{}
 	var asking sync.WaitGroup
-	for _, m := range n.Members() {
+	for _, m := range members {
 		a := &status.Answer{}
 		all[m.ID] = a
 		if !n.Up(m.ID) {

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/daybook-data/daybook/cluster/datadir"
 	"github.com/daybook-data/daybook/cluster/metadata"
 	"github.com/daybook-data/daybook/internal/vfs"
-	"github.com/hashicorp/raft"
 )
 
 // An upstream does not tell what is older than the observer has, nor the same again.

@@ -42,7 +42,7 @@ type View struct {
 	Streams []*metadata.Stream
 	// Up says whether a node was heard of lately.
 	Up func(node int32) bool
-	// Answers are those of all members that are up.
+	// Answers has one of each of Members; of those that are down it is not looked at.
 	Answers map[int32]*Answer
 	// Link is what the connections with a member tell of it.
 	Link func(metadata.Member) Link

@@ -166,8 +166,8 @@ func printClusterProblems(out io.Writer, s *status.Cluster) (err error) {
 }
 
 // printMoves prints what a step has begun.
-func printMoves(out io.Writer, what string, moves []moves.Move) {
-	for _, m := range moves {
+func printMoves(out io.Writer, what string, begun []moves.Move) {
+	for _, m := range begun {
 		fmt.Fprintf(out, "%s %s/%d: %s -> %s\n", what, m.Stream, m.Journal, nodesText(m.From), nodesText(m.To))
 	}
 }
