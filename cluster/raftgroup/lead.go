@@ -34,8 +34,8 @@ func (m *member) LeaderAddress() raft.ServerAddress {
 // Leads says whether this member was elected and has not heard of another leader. What it knows may be old; see Verify.
 func (m *member) Leads() bool { return m.raft.State() == raft.Leader }
 
-// candidate says whether this member is a candidate, and in which term.
-func (m *member) candidate() (term uint64, ok bool) {
+// candidacy says whether this member is a candidate, and in which term.
+func (m *member) candidacy() (term uint64, ok bool) {
 	r := m.started.Load()
 	if r == nil || r.State() != raft.Candidate {
 		return 0, false

@@ -82,7 +82,7 @@ func (m *member) start(o Options, j *storage.Journal, fsm raft.FSM, snaps raft.S
 		}
 	}
 	if s, ok := trans.(surveyor); ok {
-		s.Elect(transport.Elector{MayVote: m.mayVote, Standing: m.standing, Candidate: m.candidate})
+		s.Elect(transport.Elector{MayVote: m.mayVote, Standing: m.standing, Candidacy: m.candidacy})
 	}
 	if b, ok := trans.(binder); ok {
 		m.store.onRefused = m.onRefused

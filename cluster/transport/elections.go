@@ -13,8 +13,8 @@ type Elector struct {
 	MayVote func(index, term uint64) bool
 	// Standing says what the member has; ok is false while it does not know.
 	Standing func() (s Standing, ok bool)
-	// Candidate says whether the member is a candidate, and raft's term. Nil: it never is.
-	Candidate func() (term uint64, ok bool)
+	// Candidacy says whether the member is a candidate, and in which term. Nil: it never is.
+	Candidacy func() (term uint64, ok bool)
 }
 
 // Standing is what a member of a group has, as it says itself when it is asked.

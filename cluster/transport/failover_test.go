@@ -35,13 +35,7 @@ func ledByC(t *testing.T, ids ...byte) (nodes map[string]*transport.Transport, g
 	synctest.Wait()
 	for _, id := range ids {
 		for _, name := range []string{"a", "b"} {
-			done := make(chan error, 1)
-			go func() {
-				done <- groups[id]["c"].AppendEntries(raft.ServerID(name), raft.ServerAddress(name), &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{})
-			}()
-			rpc := <-groups[id][name].Consumer()
-			rpc.Respond(yes(rpc))
-			must(t, <-done)
+			heard(t, groups[id]["c"], groups[id][name], name, 1)
 		}
 	}
 	return nodes, groups

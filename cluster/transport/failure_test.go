@@ -3,6 +3,7 @@ package transport_test
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,13 +48,7 @@ func three(t *testing.T, n *pipes, o transport.Options) (nodes map[string]*trans
 	}
 	synctest.Wait()
 	for _, id := range []string{"a", "b"} {
-		done := make(chan error, 1)
-		go func() {
-			done <- groups["c"].AppendEntries(raft.ServerID(id), raft.ServerAddress(id), &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{})
-		}()
-		rpc := <-groups[id].Consumer()
-		rpc.Respond(yes(rpc))
-		must(t, <-done)
+		heard(t, groups["c"], groups[id], id, 1)
 	}
 	return nodes, groups
 }
@@ -101,13 +96,7 @@ func TestAMemberWithALeaderDoesNotStand(t *testing.T) {
 		began := time.Now()
 		must(t, nodes["c"].Close())
 		stood(t, groups["a"], began)
-		done := make(chan error, 1)
-		go func() {
-			done <- groups["a"].AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 2}, &raft.AppendEntriesResponse{})
-		}()
-		rpc := <-groups["b"].Consumer()
-		rpc.Respond(yes(rpc))
-		must(t, <-done)
+		heard(t, groups["a"], groups["b"], "b", 2)
 		select {
 		case rpc := <-groups["b"].Consumer():
 			t.Errorf("got %#v", rpc.Command)
@@ -122,16 +111,11 @@ type gate struct {
 	state *gateState
 }
 
-type gateState struct {
-	mu   sync.Mutex
-	shut map[string]bool // by the end of the pipe that writes
-}
+// gateState shuts the gates that share it.
+type gateState struct{ shut atomic.Bool }
 
 func (g *gate) Write(b []byte) (int, error) {
-	g.state.mu.Lock()
-	shut := g.state.shut["all"]
-	g.state.mu.Unlock()
-	if shut {
+	if g.state.shut.Load() {
 		return len(b), nil
 	}
 	return g.Conn.Write(b)
@@ -142,7 +126,7 @@ func (g *gate) Write(b []byte) (int, error) {
 func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		state := &gateState{shut: map[string]bool{}}
+		state := &gateState{}
 		n := newPipes()
 		n.wrap = func(c net.Conn) net.Conn { return &gate{Conn: c, state: state} }
 		a, b := n.node(t, "a", transport.Options{}), n.node(t, "b", transport.Options{})
@@ -156,16 +140,8 @@ func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 		a.SetPeer("b", "b")
 		b.SetPeer("a", "a")
 		synctest.Wait()
-		done := make(chan error, 1)
-		go func() {
-			done <- leader.AppendEntries("a", "a", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{})
-		}()
-		rpc := <-g.Consumer()
-		rpc.Respond(yes(rpc))
-		must(t, <-done)
-		state.mu.Lock()
-		state.shut["all"] = true // nobody hears anything any more, and nobody is told
-		state.mu.Unlock()
+		heard(t, leader, g, "a", 1)
+		state.shut.Store(true) // nobody hears anything any more, and nobody is told
 		took := stood(t, g, time.Now())
 		if took < 1500*time.Millisecond || took > 2300*time.Millisecond {
 			t.Errorf("the member was told to stand after %v, want about 2 s", took)
@@ -173,9 +149,7 @@ func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 		if s := a.Stats().Peers["b"]; s.Up || !s.Dead {
 			t.Errorf("got %+v", s)
 		}
-		state.mu.Lock()
-		state.shut["all"] = false
-		state.mu.Unlock()
+		state.shut.Store(false)
 		time.Sleep(5 * time.Second)
 		if s := a.Stats().Peers["b"]; !s.Up || s.Dead {
 			t.Errorf("after it is back: %+v", s)
@@ -188,12 +162,7 @@ func TestASilentMachineIsDeadAfterItsTime(t *testing.T) {
 func TestANewConnectionToASilentMachineDoesNotPutOffItsDeath(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asks, asked := &gateState{shut: map[string]bool{}}, &gateState{shut: map[string]bool{}}
-		shut := func(g *gateState) {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.shut["all"] = true
-		}
+		asks, asked := &gateState{}, &gateState{}
 		n := newPipes()
 		through := func(g *gateState) {
 			n.mu.Lock()
@@ -214,16 +183,10 @@ func TestANewConnectionToASilentMachineDoesNotPutOffItsDeath(t *testing.T) {
 		through(asks) // and whatever comes later
 		a.SetPeer("b", "b")
 		synctest.Wait()
-		done := make(chan error, 1)
-		go func() {
-			done <- leader.AppendEntries("a", "a", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{})
-		}()
-		rpc := <-g.Consumer()
-		rpc.Respond(yes(rpc))
-		must(t, <-done)
-		shut(asks) // no answer comes any more
+		heard(t, leader, g, "a", 1)
+		asks.shut.Store(true) // no answer comes any more
 		time.Sleep(600 * time.Millisecond)
-		shut(asked) // nor anything else
+		asked.shut.Store(true) // nor anything else
 		if took := stood(t, g, time.Now()); took < 1700*time.Millisecond || took > 2*time.Second {
 			t.Errorf("the member was told to stand after %v, want 2 s after the last byte, which is up to 250 ms old", took)
 		}

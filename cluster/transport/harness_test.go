@@ -234,6 +234,18 @@ func (f *follower) take(rpc raft.RPC) (any, error) {
 	return yes(rpc)
 }
 
+// heard has a member, on a node, hear its leader in a term, and answer.
+func heard(t testing.TB, leader, member *transport.Group, node string, term uint64) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		done <- leader.AppendEntries(raft.ServerID(node), raft.ServerAddress(node), &raft.AppendEntriesRequest{Term: term}, &raft.AppendEntriesResponse{})
+	}()
+	rpc := <-member.Consumer()
+	rpc.Respond(yes(rpc))
+	must(t, <-done)
+}
+
 // yes is the answer of who agrees with everything.
 func yes(rpc raft.RPC) (any, error) {
 	switch r := rpc.Command.(type) {

@@ -275,10 +275,10 @@ func (g *Group) stand() {
 // candidacy is a request for a vote in a later term, its own, that it has to refuse as its log ends with something.
 func (g *Group) wake() {
 	e, b := g.elector.Load(), g.bound.Load()
-	if e == nil || e.Candidate == nil || b == nil {
+	if e == nil || e.Candidacy == nil || b == nil {
 		return
 	}
-	term, ok := e.Candidate()
+	term, ok := e.Candidacy()
 	if !ok {
 		return
 	}
