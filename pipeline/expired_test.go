@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -110,15 +109,7 @@ func TestASourceHoldsItsCheckpointAgainstTheStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	had, _ := committed.Lookup("numbers", 0)
-	state, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(had.Metadata, "p:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	longer := strings.Replace(string(state), `"ends":{"0":13}`, `"ends":{"0":14}`, 1)
-	if longer == string(state) {
-		t.Fatalf("the checkpoint is %s", state)
-	}
-	had.Metadata = "p:" + base64.RawStdEncoding.EncodeToString([]byte(longer))
+	had.Metadata = appendedMore(t, had.Metadata, 13, 14)
 	o := kadm.Offsets{}
 	o.Add(had.Offset)
 	if err := admin.CommitAllOffsets(t.Context(), group, o); err != nil {

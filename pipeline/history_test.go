@@ -99,15 +99,7 @@ func TestASourceDoesNotGoOnInAnotherHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(had.Metadata, "p:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	longer := strings.Replace(string(state), `"ends":{"0":3}`, `"ends":{"0":5}`, 1)
-	if longer == string(state) {
-		t.Fatalf("the checkpoint is %s", state)
-	}
-	commit("p:" + base64.RawStdEncoding.EncodeToString([]byte(longer)))
+	commit(appendedMore(t, had.Metadata, 3, 5))
 	var stop *pipeline.StopError
 	if err := run(6); !errors.As(err, &stop) || stop.Code != "journal-shorter" || !strings.Contains(stop.Fix, group) {
 		t.Errorf("a source that had appended 5 records under the first leader, of which 3 are left, got %v", err)
@@ -116,4 +108,18 @@ func TestASourceDoesNotGoOnInAnotherHistory(t *testing.T) {
 	if err := run(6); err != nil {
 		t.Errorf("a source of which everything is left got %v", err)
 	}
+}
+
+// appendedMore is a source's checkpoint that says it had appended up to another end than it did.
+func appendedMore(t *testing.T, checkpoint string, end, says int) string {
+	t.Helper()
+	state, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(checkpoint, "p:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := strings.Replace(string(state), fmt.Sprintf(`"ends":{"0":%d}`, end), fmt.Sprintf(`"ends":{"0":%d}`, says), 1)
+	if more == string(state) {
+		t.Fatalf("the checkpoint is %s", state)
+	}
+	return "p:" + base64.RawStdEncoding.EncodeToString([]byte(more))
 }
