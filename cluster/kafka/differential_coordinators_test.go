@@ -231,11 +231,38 @@ func (x *txn) add(title, topic string, partition int32) {
 	askOn[*kmsg.AddPartitionsToTxnResponse](x.p, x.client, title, req)
 }
 
-func (x *txn) end(title string, commit bool) {
+func (x *txn) end(title string, commit bool, ignored ...string) *kmsg.EndTxnResponse {
 	x.p.t.Helper()
 	req := kmsg.NewPtrEndTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = x.id, x.pid, x.epoch, commit
-	askOn[*kmsg.EndTxnResponse](x.p, x.client, title, req)
+	return askOn[*kmsg.EndTxnResponse](x.p, x.client, title, req, ignored...)
+}
+
+func (x *txn) addGroup(title, group string) {
+	x.p.t.Helper()
+	req := kmsg.NewPtrAddOffsetsToTxnRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = x.id, x.pid, x.epoch, group
+	askOn[*kmsg.AddOffsetsToTxnResponse](x.p, x.client, title, req)
+}
+
+func (x *txn) commitOffset(title, group, topic string, partition int32, offset int64, ignored ...string) {
+	x.p.t.Helper()
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group, req.Generation = x.id, x.pid, x.epoch, group, -1
+	t := kmsg.NewTxnOffsetCommitRequestTopic()
+	t.Topic, t.TopicID = topic, x.p.ids[topic]
+	part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+	part.Partition, part.Offset = partition, offset
+	t.Partitions = append(t.Partitions, part)
+	req.Topics = append(req.Topics, t)
+	askOn[*kmsg.TxnOffsetCommitResponse](x.p, x.client, title, req, ignored...)
+}
+
+// at is the producer with another epoch.
+func (x *txn) at(epoch int16) *txn {
+	other := *x
+	other.epoch = epoch
+	return &other
 }
 
 func (x *txn) append(title, topic string, sequence int32, values ...string) {
@@ -283,18 +310,8 @@ func askTransactions(p *peer) {
 	p.fetch("committed", topic, 0, 0, 1<<20, committed)
 
 	group := p.name("g")
-	offsets := kmsg.NewPtrAddOffsetsToTxnRequest()
-	offsets.TransactionalID, offsets.ProducerID, offsets.ProducerEpoch, offsets.Group = x.id, x.pid, x.epoch, group
-	ask[*kmsg.AddOffsetsToTxnResponse](p, "adding offsets", offsets)
-	commit := kmsg.NewPtrTxnOffsetCommitRequest()
-	commit.TransactionalID, commit.ProducerID, commit.ProducerEpoch, commit.Group, commit.Generation = x.id, x.pid, x.epoch, group, -1
-	t := kmsg.NewTxnOffsetCommitRequestTopic()
-	t.Topic = topic
-	part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-	part.Offset = 5
-	t.Partitions = append(t.Partitions, part)
-	commit.Topics = append(commit.Topics, t)
-	ask[*kmsg.TxnOffsetCommitResponse](p, "committing offsets", commit)
+	x.addGroup("adding offsets", group)
+	x.commitOffset("committing offsets", group, topic, 0, 5)
 	p.fetchOffset("offsets of an open transaction", group, topic, 0)
 	x.end("committing the offsets", true)
 	eventually(p.t, "the group's marker", func() error { return p.hasOffset(group, topic) })
@@ -380,21 +397,17 @@ func askCountingAnew(p *peer) {
 	x.append("a first batch that is not the first", topic, 1, "b")
 	x.append("the first", topic, 0, "a")
 	x.append("the second", topic, 1, "b")
-	end := func(title string, epoch int16, commit bool) int16 {
-		req := kmsg.NewPtrEndTxnRequest()
-		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = x.id, x.pid, epoch, commit
-		r := ask[*kmsg.EndTxnResponse](p, title, req)
-		return r.ProducerEpoch
-	}
-	next := end("committing", x.epoch, true)
-	end("committing again", x.epoch, true)
-	end("aborting what is committed", x.epoch, false)
+	next := x.at(x.end("committing", true).ProducerEpoch)
+	eventually(p.t, "the marker", func() error { return p.settled(topic, 3) })
+	x.end("committing again", true)
+	x.end("aborting what is committed", false)
 	begun := p.initProducer(p.client, "beginning anew", &x.id)
-	end("committing as before the beginning", next, true)
-	end("aborting as before the beginning", next, false)
+	next.end("committing as before the beginning", true)
+	next.end("aborting as before the beginning", false)
 	x.pid, x.epoch = begun.ProducerID, begun.ProducerEpoch
 	x.append("a first batch that is not the first, once more", topic, 2, "c")
 	x.append("the first, once more", topic, 0, "c")
-	end("aborting", x.epoch, false)
+	x.end("aborting", false)
+	eventually(p.t, "the marker", func() error { return p.settled(topic, 5) })
 	p.fetch("what was stored", topic, 0, 0, 1<<20)
 }

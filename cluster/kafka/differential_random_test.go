@@ -150,10 +150,7 @@ func (s *stranger) write(what string, x *sequenced, attributes int16, id *string
 	values := s.values()
 	b := batch{attributes: attributes, producer: x.pid, epoch: epoch, sequence: sequence, values: values, timestamp: s.chance.Int64N(20)}
 	title := s.title("%s to %d, epoch %+d, sequence %d", what, partition, epoch-x.epoch, sequence)
-	client := s.client
-	s.client = x.client
-	resp := s.append(title, s.topic, partition, id, b.encode())
-	s.client = client
+	resp := s.appendOn(x.client, title, s.topic, partition, id, b.encode())
 	if resp.Topics[0].Partitions[0].ErrorCode != 0 {
 		return
 	}
@@ -168,7 +165,7 @@ func (s *stranger) sequence() {
 	s.write(fmt.Sprintf("producer %d", i), s.producers[i], 0, nil)
 }
 
-// someTxn is a transactional producer, now and then with a wrong epoch.
+// someTxn is one of the transactional producers, and its name.
 func (s *stranger) someTxn() (string, *sequenced) {
 	i := s.chance.IntN(len(s.txns))
 	return fmt.Sprintf("txn %d", i), s.txns[i]
@@ -185,18 +182,20 @@ func (s *stranger) transact() {
 
 func (s *stranger) end() {
 	name, x := s.someTxn()
-	commit := s.rarely(2)
-	req := kmsg.NewPtrEndTxnRequest()
-	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = x.id, x.pid, x.epoch, commit
-	if s.rarely(10) {
-		req.ProducerEpoch--
-	}
-	title := s.title("%s ends, commit %v, epoch %+d", name, commit, req.ProducerEpoch-x.epoch)
-	r := askOn[*kmsg.EndTxnResponse](s.peer, x.client, title, req, "ProducerEpoch")
+	commit, who := s.rarely(2), s.maybeFenced(x)
+	r := who.end(s.title("%s ends, commit %v, epoch %+d", name, commit, who.epoch-x.epoch), commit, "ProducerEpoch")
 	s.settle(x)
 	if r.ErrorCode == 0 && x.implicit {
 		x.goOn(r.ProducerID, r.ProducerEpoch)
 	}
+}
+
+// maybeFenced is the producer, rarely with the epoch before its own.
+func (s *stranger) maybeFenced(x *sequenced) *txn {
+	if s.rarely(10) {
+		return x.at(x.epoch - 1)
+	}
+	return &x.txn
 }
 
 // goOn has the producer use another epoch, from whose beginning it counts anew.
@@ -229,7 +228,11 @@ func (s *stranger) settle(x *sequenced) {
 // begin is a producer's start: it fences the former, and aborts what that left open.
 func (s *stranger) begin() {
 	name, x := s.someTxn()
-	r := s.initProducer(x.client, s.title("%s begins anew", name), &x.id)
+	s.init(x, s.title("%s begins anew", name))
+}
+
+func (s *stranger) init(x *sequenced, title string, change ...func(*kmsg.InitProducerIDRequest)) {
+	r := s.initProducer(x.client, title, &x.id, change...)
 	s.settle(x)
 	if r.ErrorCode == 0 {
 		x.goOn(r.ProducerID, r.ProducerEpoch)
@@ -240,21 +243,15 @@ func (s *stranger) begin() {
 // aborts the transaction of whoever fenced it.
 func (s *stranger) renew() {
 	name, x := s.someTxn()
-	r := s.initProducer(x.client, s.title("%s goes on", name), &x.id, func(r *kmsg.InitProducerIDRequest) {
-		r.ProducerID, r.ProducerEpoch = x.pid, x.epoch
-	})
-	s.settle(x)
-	if r.ErrorCode == 0 {
-		x.goOn(r.ProducerID, r.ProducerEpoch)
-	}
+	s.init(x, s.title("%s goes on", name), func(r *kmsg.InitProducerIDRequest) { r.ProducerID, r.ProducerEpoch = x.pid, x.epoch })
 }
 
 func (s *stranger) read() {
 	partition, from, isolation := s.chance.Int32N(2), s.chance.Int64N(60)-1, int8(s.chance.IntN(2))
 	req := s.fetchRequest(s.topic, partition, from, 1<<20)
 	req.IsolationLevel = isolation
-	// Apache Kafka tells of aborted transactions behind what it returns, and of a last stable offset below the start of the log.
-	ask[*kmsg.FetchResponse](s.peer, s.title("read %d from %d, isolation %d", partition, from, isolation), req, "AbortedTransactions", "LastStableOffset")
+	// Apache Kafka tells of aborted transactions behind what it returns.
+	ask[*kmsg.FetchResponse](s.peer, s.title("read %d from %d, isolation %d", partition, from, isolation), req, "AbortedTransactions")
 }
 
 func (s *stranger) bounds() {
@@ -284,22 +281,10 @@ func (s *stranger) commit() {
 // commitInTxn commits an offset with a transaction.
 func (s *stranger) commitInTxn() {
 	name, x := s.someTxn()
-	if !x.implicit && !s.rarely(8) {
-		req := kmsg.NewPtrAddOffsetsToTxnRequest()
-		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = x.id, x.pid, x.epoch, s.group
-		askOn[*kmsg.AddOffsetsToTxnResponse](s.peer, x.client, s.title("%s adds the group", name), req)
+	if !x.implicit { // else Apache Kafka says now this and now that
+		x.addGroup(s.title("%s adds the group", name), s.group)
 	}
-	req := kmsg.NewPtrTxnOffsetCommitRequest()
-	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group, req.Generation = x.id, x.pid, x.epoch, s.group, -1
-	if s.rarely(10) {
-		req.ProducerEpoch--
-	}
-	t := kmsg.NewTxnOffsetCommitRequestTopic()
-	t.Topic, t.TopicID = s.topic, s.ids[s.topic]
-	part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-	part.Partition, part.Offset = s.chance.Int32N(2), s.chance.Int64N(100)
-	t.Partitions = append(t.Partitions, part)
-	req.Topics = append(req.Topics, t)
-	title := s.title("%s commits an offset of %d, epoch %+d", name, part.Partition, req.ProducerEpoch-x.epoch)
-	askOn[*kmsg.TxnOffsetCommitResponse](s.peer, x.client, title, req, "Topic") // later versions have an id in its place
+	who, partition := s.maybeFenced(x), s.chance.Int32N(2)
+	title := s.title("%s commits an offset of %d, epoch %+d", name, partition, who.epoch-x.epoch)
+	who.commitOffset(title, s.group, s.topic, partition, s.chance.Int64N(100), "Topic") // later versions have an id in its place
 }

@@ -251,6 +251,11 @@ func (p *peer) find(topic string) {
 // append sends a batch as it is and notes the answer.
 func (p *peer) append(title, topic string, partition int32, txn *string, raw []byte) *kmsg.ProduceResponse {
 	p.t.Helper()
+	return p.appendOn(p.client, title, topic, partition, txn, raw)
+}
+
+func (p *peer) appendOn(client *kgo.Client, title, topic string, partition int32, txn *string, raw []byte) *kmsg.ProduceResponse {
+	p.t.Helper()
 	req := kmsg.NewPtrProduceRequest()
 	req.TransactionID, req.Acks, req.TimeoutMillis = txn, -1, 30_000
 	t := kmsg.NewProduceRequestTopic()
@@ -259,7 +264,7 @@ func (p *peer) append(title, topic string, partition int32, txn *string, raw []b
 	part.Partition, part.Records = partition, raw
 	t.Partitions = append(t.Partitions, part)
 	req.Topics = append(req.Topics, t)
-	return ask[*kmsg.ProduceResponse](p, title, req)
+	return askOn[*kmsg.ProduceResponse](p, client, title, req)
 }
 
 // fetch asks for one partition without a session.
